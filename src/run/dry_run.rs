@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 use super::sandbox::{JobSandbox, Judged, SandboxPlan};
 use crate::agent::claude::options::{ClientEnvironment, shell_environment};
-use crate::policy::{Decision, Policy, ShellRights, Verdict};
+use crate::policy::{Decision, Layer, Policy, ShellRights, Verdict};
 
 /// Time after which a dry run is ended.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -62,13 +62,23 @@ impl DryRun {
 struct Recorder {
     policy: Policy,
     sandbox: JobSandbox,
+    /// Whether a run would start most programs without a judgement.
+    wide: bool,
     seen: Mutex<Vec<Decision>>,
 }
 
 #[async_trait]
 impl Judge for Recorder {
     async fn judge(&self, start: Start) -> Answer {
-        let Judged { decision, answer } = self.sandbox.judge(&self.policy, &start);
+        let Judged { mut decision, answer } = self.sandbox.judge(&self.policy, &start);
+        // The rules grant it, and its file must not be started.
+        if let Answer::Deny { code: 126, message } = &answer
+            && decision.verdict != Verdict::Deny
+            && !self.wide
+        {
+            let reason = message.clone();
+            decision = Decision { verdict: Verdict::Deny, layer: Layer::System, rule: None, reason, ..decision };
+        }
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(decision);
         match answer {
             Answer::Outside { .. } => Answer::Deny { code: 0, message: String::new() },
@@ -112,7 +122,7 @@ pub async fn dry_run(
         (SOCKET_VARIABLE.to_owned(), service.socket.display().to_string()),
         (TOKEN_VARIABLE.to_owned(), service.token.clone()),
     ]);
-    let recorder = Arc::new(Recorder { policy: policy.clone(), sandbox, seen: Mutex::default() });
+    let recorder = Arc::new(Recorder { policy: policy.clone(), sandbox, wide, seen: Mutex::default() });
     let mut line = line.to_owned();
     let mut stood_in = 0;
     loop {

@@ -624,3 +624,44 @@ fn a_program_beside_the_data_folder_opens_nothing_of_it() {
     }
     service.stop();
 }
+
+/// Returns a bot whose `PATH` begins with a folder of the person's own, and that folder.
+fn with_folder_on_path() -> (TestBot, std::path::PathBuf) {
+    let bot = TestBot::new();
+    let folder = bot.person().join("programs");
+    std::fs::create_dir(&folder).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    (bot.env("PATH", &path), folder)
+}
+
+/// Returns what `policy explain` says of a line, and whether it is granted.
+fn explained(bot: &TestBot, id: &str, line: &str) -> (bool, String) {
+    let ran = bot.run(["policy", "explain", id, "--command", line]);
+    (ran.code == 0, ran.stdout + &ran.stderr)
+}
+
+/// What a job writes would run with the program's rights.
+#[test]
+fn a_program_on_path_that_is_a_link_into_work_does_not_run() {
+    let (bot, folder) = with_folder_on_path();
+    bot.write("work/notes/x", "");
+    client::executable(&bot.path("work/notes/foo.sh"), "#!/bin/sh\necho CODE\n");
+    client::executable(&bot.person().join("bar.sh"), "#!/bin/sh\necho PROGRAM\n");
+    std::os::unix::fs::symlink(bot.path("work/notes/foo.sh"), folder.join("foo")).unwrap();
+    std::os::unix::fs::symlink(bot.person().join("bar.sh"), folder.join("bar")).unwrap();
+    let service = bot.start();
+    let grants = "allowed_tools: [\"Bash(foo *)\", \"Bash(bar *)\", \"Edit(notes/**)\"]\n";
+    routine(&bot, "foo", "foo b", grants);
+    let run = fire(&bot, &service, "foo");
+    assert_eq!(run["outcome"], json!("failed"), "{run:#}");
+    assert!(run.to_string().contains("leads to where jobs write") && !printed(&run).contains("CODE"), "{run:#}");
+    let (is_granted, said) = explained(&bot, "foo", "foo b");
+    assert!(!is_granted && said.contains("leads to where jobs write"), "{said}");
+    let checked = bot.run(["check"]);
+    assert!((checked.stdout.clone() + &checked.stderr).contains("leads to where jobs write"), "{checked:#?}");
+    routine(&bot, "bar", "bar b", grants);
+    let run = fire(&bot, &service, "bar");
+    assert_eq!((&run["outcome"], &*printed(&run)), (&json!("completed"), "PROGRAM\n"), "{run:#}");
+    assert!(explained(&bot, "bar", "bar b").0);
+    service.stop();
+}

@@ -119,6 +119,14 @@ impl Caller {
             );
             return deny(126, message);
         }
+        if let Some(file) = self.link_of_jobs(name) {
+            let message = format!(
+                "denied: `{name}` is the link {}, which leads to where jobs write, and a job may have changed what is there; put the \
+                 program itself on PATH, and no link",
+                file.display()
+            );
+            return deny(126, message);
+        }
         if let Some(file) = self.command_of_jobs(rights) {
             let message = format!(
                 "denied: {} leads to where jobs write; keep the file itself there, and no link",
@@ -143,6 +151,14 @@ impl Caller {
         let Writes::Extension(name) = &rights.writes else { return None };
         let file = farm::find(&format!("ollim-bot-{name}"), &self.plan.path)?;
         self.plan.leads_to_jobs(&file).then_some(file)
+    }
+
+    /// Returns the file on `PATH` of a program that is called by its name, if a job could change what it leads to.
+    fn link_of_jobs(&self, name: &str) -> Option<PathBuf> {
+        let file = farm::find(name, &self.plan.path).filter(|_| !name.contains('/'))?;
+        // A person may also keep programs themselves where jobs write.
+        let is_link = !self.may_have_changed(&file) && resolved(&file) != file;
+        (is_link && self.plan.leads_to_jobs(&file)).then_some(file)
     }
 
     /// Adds a folder for temporary files to the domain of a program. Many programs trust what they put there, so the shell and the other
