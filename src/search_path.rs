@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use agent_sandbox::farm::is_program;
+pub use agent_sandbox::farm::{is_farm, is_program};
 
 /// Finds a program by its name in `folders`, or by its path; `~/` is the person's home. Returns an absolute path.
 ///

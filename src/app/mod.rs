@@ -633,10 +633,12 @@ impl App {
         environment::external_commands_in(&self.command_folders()).into_iter().collect()
     }
 
-    /// Returns the folders that are searched for the person's own commands, in order.
+    /// Returns the folders that are searched for the person's own commands, in order. In a job, `PATH` also has folders of links that ask
+    /// the service about a program. It was asked about the command already.
     #[must_use]
     pub fn command_folders(&self) -> Vec<PathBuf> {
-        std::iter::once(self.home.bin()).chain(self.env.search_path()).collect()
+        let path = self.env.search_path().into_iter().filter(|folder| !search_path::is_farm(folder));
+        std::iter::once(self.home.bin()).chain(path).collect()
     }
 
     /// Finds a program on the `PATH` of this process, or by its path.

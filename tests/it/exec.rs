@@ -665,3 +665,25 @@ fn a_program_on_path_that_is_a_link_into_work_does_not_run() {
     assert!(explained(&bot, "bar", "bar b").0);
     service.stop();
 }
+
+#[test]
+fn a_command_of_the_persons_may_be_elsewhere_on_path() {
+    let (bot, folder) = with_folder_on_path();
+    let script = "#!/bin/sh\necho \"ELSEWHERE $1\"; echo kept > \"$OLLIM_HOME/tools/elsewhere/file\"\n";
+    client::executable(&folder.join("ollim-bot-elsewhere"), script);
+    client::executable(&folder.join("ollim-bot-other"), "#!/bin/sh\necho OTHER\n");
+    let service = bot.start();
+    let grants = "allowed_tools: [\"Bash(ollim-bot elsewhere *)\"]\n";
+    routine(&bot, "well", "ollim-bot elsewhere x", grants);
+    let run = fire(&bot, &service, "well");
+    assert_eq!((&run["outcome"], &*printed(&run)), (&json!("completed"), "ELSEWHERE x\n"), "{run:#}");
+    assert_eq!(bot.read("tools/elsewhere/file").as_deref(), Some("kept\n"));
+    assert!(explained(&bot, "well", "ollim-bot elsewhere x").0);
+    for (id, line) in [("another", "ollim-bot other x"), ("by-file", "ollim-bot-elsewhere x")] {
+        routine(&bot, id, line, grants);
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], json!("failed"), "{run:#}");
+        assert!(!explained(&bot, id, line).0, "{line}");
+    }
+    service.stop();
+}

@@ -51,6 +51,12 @@ pub fn known_programs(path: &[PathBuf]) -> Arc<Programs> {
 /// and our own.
 pub const GUARD: &str = "program-guard";
 
+/// Returns whether a folder is one of these, by its name.
+#[must_use]
+pub fn is_farm(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| [FOLDER, JUDGED, OVERLAY, GUARD].iter().any(|farm| name == *farm))
+}
+
 /// Returns whether a file is executable according to its mode.
 #[must_use]
 pub fn is_program(file: &Path) -> bool {

@@ -149,7 +149,7 @@ impl Caller {
     /// Returns the person's own command if a job could change what it leads to: its place in `bin/` is a link.
     fn command_of_jobs(&self, rights: &Rights) -> Option<PathBuf> {
         let Writes::Extension(name) = &rights.writes else { return None };
-        let file = farm::find(&format!("ollim-bot-{name}"), &self.plan.path)?;
+        let file = self.plan.command_file(name)?;
         self.plan.leads_to_jobs(&file).then_some(file)
     }
 

@@ -203,6 +203,12 @@ impl SandboxPlan {
         }
     }
 
+    /// Returns the file of a command of the person's own. `ollim-bot` looks for it in the same order.
+    pub(super) fn command_file(&self, name: &str) -> Option<PathBuf> {
+        let (file, bin) = (format!("ollim-bot-{name}"), self.home.bin());
+        farm::find(&file, &[bin]).or_else(|| farm::find(&file, &self.path))
+    }
+
     /// Returns the files beside the person's own commands that these may execute.
     fn beside_commands(&self) -> Vec<PathBuf> {
         let is_beside = |file: &PathBuf| !is_command(file) && !self.leads_to_jobs(file);
@@ -277,7 +283,7 @@ impl SandboxPlan {
             Writes::Extension(name) => {
                 let kept = self.home.tools().join(name);
                 // An agent may name a command that does not exist.
-                if let Some(command) = farm::find(&format!("ollim-bot-{name}"), &self.path) {
+                if let Some(command) = self.command_file(name) {
                     std::fs::create_dir_all(&kept)?;
                     domain.execute.push(resolved(command));
                 }
