@@ -29,6 +29,8 @@ pub struct ChannelState {
     pub delivered: Option<DateTime<Utc>>,
     /// Number of messages from people other than the owner.
     pub strangers: u64,
+    /// Number of messages that were too long to be taken.
+    pub not_taken: u64,
 }
 
 impl ChannelState {
@@ -53,6 +55,7 @@ pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
         failing: failing.iter().find(|failing| failing.name == name).cloned(),
         delivered: delivered.iter().find(|(channel, _)| channel == name).map(|(_, at)| *at),
         strangers: heard.iter().find(|heard| heard.channel == name).map_or(0, |heard| heard.strangers),
+        not_taken: heard.iter().find(|heard| heard.channel == name).map_or(0, |heard| heard.not_taken),
     };
     Ok(config.channel_names().map(state).collect())
 }

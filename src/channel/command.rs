@@ -25,7 +25,7 @@ use super::{Channel, Deaf, Inbound, IncomingEvent, Outgoing, Response, SendError
 use crate::config::CommandChannel;
 use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 use crate::search_path;
-use process::{News, PersistentProcess, ProcessEvent};
+use process::{LONGEST, News, PersistentProcess, ProcessEvent};
 use restarts::Restarts;
 
 /// Version of the JSON format.
@@ -129,6 +129,22 @@ impl Command {
         self.tell(&json!({ "version": VERSION, "notice": text, "to": by })).await;
     }
 
+    /// Answers an event of the kept process.
+    async fn answer(&self, event: ProcessEvent, owner: &str, inbound: &Inbound) {
+        match event {
+            ProcessEvent::Heard { by, heard, room: _room } => {
+                let response = inbound.receive(&by, Some(owner), heard).await;
+                self.notice(&by, response).await;
+            }
+            // It is not known who wrote the line.
+            ProcessEvent::TooLong => {
+                inbound.not_taken().await;
+                self.notice(owner, Response::Refused(too_long())).await;
+            }
+            ProcessEvent::Over { .. } => {}
+        }
+    }
+
     /// Writes a line that needs no answer to the kept process, if it runs.
     async fn tell(&self, line: &Value) {
         let kept = self.kept.lock().await.clone();
@@ -166,16 +182,13 @@ impl Channel for Command {
                 () = restarts.due() => continue,
             };
             match next {
-                Some(ProcessEvent::Heard { by, heard, room }) => {
+                Some(ProcessEvent::Over { why }) => self.ended(&mut restarts, &why, &inbound).await,
+                Some(event) => {
                     if restarts.worked() {
                         inbound.hears().await;
                     }
-                    let is_word = matches!(heard, IncomingEvent::Message(_));
-                    let answered = async {
-                        let (by, _room) = (by, room);
-                        let response = inbound.receive(&by, Some(owner), heard).await;
-                        self.notice(&by, response).await;
-                    };
+                    let is_word = matches!(event, ProcessEvent::Heard { heard: IncomingEvent::Message(_), .. });
+                    let answered = self.answer(event, owner, &inbound);
                     // Messages stay in order. Commands and buttons run concurrently, so they delay no message.
                     if !is_word {
                         asked.push(answered);
@@ -190,7 +203,6 @@ impl Channel for Command {
                         }
                     }
                 }
-                Some(ProcessEvent::Over { why }) => self.ended(&mut restarts, &why, &inbound).await,
                 None => return,
             }
         }
@@ -210,6 +222,11 @@ impl Channel for Command {
     async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }
+}
+
+/// Tells the person that a line was skipped.
+fn too_long() -> String {
+    format!("Your message was not taken: a line may have {} KiB. Send it in parts.", LONGEST / 1024)
 }
 
 /// Returns the message as one line of JSON.

@@ -175,6 +175,8 @@ pub trait IncomingHandler: Send + Sync {
     /// Records a sender who is not the owner. Returns whether it is this sender's first attempt; if no owner is known yet, the first since
     /// the start of the service.
     async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool;
+    /// Counts an input that was too long to be taken. It is not known whose it was.
+    async fn not_taken(&self, channel: &str);
     /// Records that a channel hears nothing, and tells the person once.
     async fn deaf(&self, channel: &str, deaf: Deaf);
     /// Records that a channel hears. Tells the person if they were told that it does not.
@@ -223,6 +225,11 @@ impl Inbound {
                 Response::Stranger { tell: is_first }
             }
         }
+    }
+
+    /// Counts an input that was too long to be taken.
+    pub async fn not_taken(&self) {
+        self.hearing.not_taken(&self.channel).await;
     }
 
     /// Records that this channel hears nothing. The person is told once.

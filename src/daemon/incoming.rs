@@ -104,6 +104,12 @@ impl IncomingHandler for ServiceInbound {
         told.len() < MAX_STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
     }
 
+    async fn not_taken(&self, channel: &str) {
+        if let Err(error) = self.handlers.journal.record_not_taken(channel).await {
+            tracing::warn!(%error, channel, "an input that was not taken could not be counted");
+        }
+    }
+
     async fn deaf(&self, channel: &str, deaf: Deaf) {
         let next = self.app().config().ok();
         let next = next.and_then(|config| config.channel_names().find(|next| *next != channel).map(str::to_owned));

@@ -13,6 +13,9 @@ const STRANGER: &str = "stranger";
 /// Maximum number of remembered strangers of a channel.
 const MAX_STRANGERS: i64 = 1000;
 
+/// Prefix of the keys that hold the numbers of inputs that were too long to be taken. The channel follows.
+const NOT_TAKEN: &str = "too-long";
+
 /// Input through one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelInput {
@@ -20,6 +23,8 @@ pub struct ChannelInput {
     pub channel: String,
     /// Number of inputs from anyone but the owner.
     pub strangers: u64,
+    /// Number of inputs that were too long to be taken.
+    pub not_taken: u64,
 }
 
 impl Journal {
@@ -175,6 +180,18 @@ impl Journal {
             })
             .await
     }
+
+    /// Counts an input that was too long to be taken.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn record_not_taken(&self, channel: &str) -> Result<(), JournalError> {
+        let one_more = |kept: Option<&str>| {
+            let before: u64 = kept.and_then(|kept| kept.parse().ok()).unwrap_or(0);
+            Some((before.saturating_add(1).to_string(), Vec::new(), ()))
+        };
+        self.change_setting_and_tell(format!("{NOT_TAKEN} {channel}"), one_more).await.map(drop)
+    }
 }
 
 impl JournalReader {
@@ -183,9 +200,21 @@ impl JournalReader {
     /// # Errors
     /// Fails when the journal cannot be read.
     pub fn channel_inputs(&self) -> Result<Vec<ChannelInput>, JournalError> {
-        self.all("SELECT channel, strangers FROM hearing ORDER BY channel", &[], |row| {
+        let mut inputs = self.all("SELECT channel, strangers FROM hearing ORDER BY channel", &[], |row| {
             let strangers: i64 = row.get("strangers")?;
-            Ok(ChannelInput { channel: row.get("channel")?, strangers: u64::try_from(strangers).unwrap_or(0) })
-        })
+            let strangers = u64::try_from(strangers).unwrap_or(0);
+            Ok(ChannelInput { channel: row.get("channel")?, strangers, not_taken: 0 })
+        })?;
+        let [prefix, end] = settings::range(NOT_TAKEN);
+        let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
+        let counted: Vec<(String, String)> = self.all(sql, &[&prefix, &end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (key, count) in counted {
+            let (channel, not_taken) = (key.strip_prefix(&prefix).unwrap_or_default(), count.parse().unwrap_or(0));
+            match inputs.iter_mut().find(|input| input.channel == channel) {
+                Some(input) => input.not_taken = not_taken,
+                None => inputs.push(ChannelInput { channel: channel.to_owned(), strangers: 0, not_taken }),
+            }
+        }
+        Ok(inputs)
     }
 }

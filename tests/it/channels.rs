@@ -247,6 +247,34 @@ for line in sys.stdin:
     }
 }
 
+#[test]
+fn a_message_that_is_too_long_is_told_of_and_counted() {
+    let script = r#"#!/usr/bin/python3
+import json, sys
+for said in ["x" * 70000, "y" * 200000, "/budget"]:
+    print(json.dumps({"said": said, "by": 7}), flush=True)
+print(json.dumps({"sayd": "a letter to somebody"}), flush=True)
+for line in sys.stdin:
+    open("got", "a").write(line)
+"#;
+    let bot = bot(script, ", keep: true, owner: 7");
+    let service = bot.start();
+    let got = service.until("every line is answered", || {
+        let got = lines(&wrote(&bot, "got"));
+        (got.len() == 3).then_some(got)
+    });
+    let notices = |words: &str| got.iter().filter(|one| one["notice"].as_str().unwrap().contains(words)).count();
+    assert_eq!((notices("not taken"), notices("pings left")), (2, 1), "{got:#?}");
+    assert!(got.iter().all(|one| one["to"] == "7"), "{got:#?}");
+    let channels = bot.json(["channels"]);
+    assert_eq!(channels[0]["not_taken"], 2, "{channels:#}");
+    assert!(bot.ok(["channels"]).contains("phone: 2 messages were too long and not taken"));
+    let log =
+        bot.names("state/log").iter().filter_map(|name| bot.read(&format!("state/log/{name}"))).collect::<String>();
+    assert!(log.contains("a line that is not known") && !log.contains("somebody"), "{log}");
+    service.stop();
+}
+
 /// A message survives the end of the service, and no job waits for a dead channel.
 #[test]
 fn a_dead_channel_holds_up_no_job_and_loses_nothing() {

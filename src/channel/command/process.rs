@@ -1,12 +1,13 @@
 //! A kept process: it reads a line of JSON for each message, and writes lines of JSON with outcomes and with the person's input.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::{self, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -17,7 +18,10 @@ use crate::channel::{IncomingEvent, IncomingMessage, SendError};
 use crate::program::{Process, shown_code};
 
 /// Maximum length of a line that it writes, in bytes.
-const LONGEST: u64 = 64 * 1024;
+pub(super) const LONGEST: u64 = 64 * 1024;
+
+/// Maximum length of the beginning of an unknown line in the log, in characters. Such a line may be what a person has written.
+const MAX_LOGGED: usize = 20;
 
 /// Maximum size of all lines that wait to be handled, in MiB. A process that writes more is ended.
 const MAX_WAITING_MIB: usize = 8;
@@ -88,6 +92,8 @@ pub(super) enum ProcessEvent {
         /// The room that its line takes up in the queue.
         room: OwnedSemaphorePermit,
     },
+    /// A line was longer than [`LONGEST`]. It was skipped.
+    TooLong,
     /// The process ended, or was ended. Sent once for each process.
     Over {
         /// The last line of its stderr, or why it was ended.
@@ -213,6 +219,48 @@ fn record_end(asked: &Mutex<Asked>, news: &News, why: String) {
     }
 }
 
+/// What was read of a line.
+enum LineRead {
+    /// All of it.
+    Whole,
+    /// Its beginning. The rest was skipped.
+    TooLong,
+    /// Nothing, since the output has ended.
+    End,
+}
+
+/// Reads the next line. Skips the rest of one that is too long.
+async fn read_line(lines: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> io::Result<LineRead> {
+    line.clear();
+    if (&mut *lines).take(LONGEST).read_until(b'\n', line).await? == 0 {
+        return Ok(LineRead::End);
+    }
+    if line.ends_with(b"\n") || u64::try_from(line.len()).is_ok_and(|bytes| bytes < LONGEST) {
+        return Ok(LineRead::Whole);
+    }
+    loop {
+        let rest = lines.fill_buf().await?;
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let is_over = end.is_some() || rest.is_empty();
+        let skipped = end.map_or(rest.len(), |end| end + 1);
+        lines.consume(skipped);
+        if is_over {
+            return Ok(LineRead::TooLong);
+        }
+    }
+}
+
+/// Returns the beginning of a line for the log.
+fn beginning(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let text = crate::channel::terminal::plain(&text);
+    let text = text.trim();
+    match text.char_indices().nth(MAX_LOGGED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Reads the process's output to its end. Returns the reason why it ended, if it is known.
 async fn read(
     stdout: impl AsyncRead + Unpin,
@@ -222,11 +270,16 @@ async fn read(
 ) -> Option<String> {
     let mut last_words = tokio::spawn(end_of(stderr));
     let mut lines = BufReader::new(stdout);
+    let mut line = Vec::new();
     loop {
-        let mut line = Vec::new();
-        match (&mut lines).take(LONGEST).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
+        match read_line(&mut lines, &mut line).await {
+            Ok(LineRead::Whole) => {}
+            Ok(LineRead::TooLong) => {
+                tracing::warn!("a channel wrote a line of more than {LONGEST} bytes, which was skipped");
+                news.send(ProcessEvent::TooLong);
+                continue;
+            }
+            Ok(LineRead::End) | Err(_) => break,
         }
         let mut has_room = true;
         let answer = match serde_json::from_slice(&line) {
@@ -251,8 +304,8 @@ async fn read(
                 None
             }
             Err(_) => {
-                let line = String::from_utf8_lossy(&line);
-                tracing::warn!(line = %crate::channel::terminal::plain(line.trim()), "a channel wrote a line that is not known");
+                let bytes = line.len();
+                tracing::warn!(begins = %beginning(&line), bytes, "a channel wrote a line that is not known");
                 None
             }
         };
@@ -307,6 +360,35 @@ mod tests {
         let said = "{\"said\": \"/budget\", \"by\": 7}\n";
         let (outcome, why) = unheard(&format!("{}{{\"delivered\": 1}}\n", said.repeat(5000))).await;
         assert_eq!((outcome, why), (Some(Ok(None)), None));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_to_its_end_and_told_of() {
+        let said = |letters: usize| format!("{{\"said\": \"{}\", \"by\": 7}}\n", "a".repeat(letters));
+        let within = said(65_536 - said(0).len());
+        // The end of a line that is skipped could be read as a line.
+        let hides = format!("{}{{\"delivered\": 1}}\n", "a".repeat(65_536));
+        for (output, is_read) in [
+            (format!("{}{{\"delivered\": 1}}\n", said(70_000)), true),
+            (format!("{}{{\"delivered\": 1}}\n", said(300_000)), true),
+            (hides, false),
+            ("a".repeat(65_537), false),
+        ] {
+            let (answer, mut answered) = oneshot::channel();
+            let asked = Mutex::new(Asked { waiting: HashMap::from([(1, answer)]), over: None });
+            let (news, mut receiver) = News::new();
+            assert_eq!(read(format!("{within}{output}").as_bytes(), tokio::io::empty(), &asked, &news).await, None);
+            assert!(matches!(receiver.try_recv(), Ok(ProcessEvent::Heard { .. })), "{} bytes", within.len());
+            assert!(matches!(receiver.try_recv(), Ok(ProcessEvent::TooLong)), "{} bytes", output.len());
+            assert!(receiver.try_recv().is_err(), "{} bytes", output.len());
+            assert_eq!(answered.try_recv().is_ok(), is_read, "{} bytes", output.len());
+        }
+    }
+
+    #[test]
+    fn the_log_has_only_the_beginning_of_what_was_said() {
+        assert_eq!(beginning(b"{\"sayd\": \"Yes, at eight\"}\n"), "{\"sayd\": \"Yes, at ei…");
+        assert_eq!(beginning(b"noise\x1b\n"), "noise");
     }
 
     #[tokio::test]

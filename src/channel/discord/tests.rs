@@ -48,6 +48,8 @@ impl IncomingHandler for Service {
         strangers.len() == 1
     }
 
+    async fn not_taken(&self, _channel: &str) {}
+
     async fn deaf(&self, _channel: &str, _deaf: Deaf) {}
 
     async fn hears(&self, _channel: &str) {}

@@ -38,8 +38,13 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
         let name = plain(&untried.name);
         output.note(format!("{}: `ollim-bot channels test {name}` sends you a message by it", paint(HINT, "hint")));
     }
-    for channel in channels.iter().filter(|channel| channel.strangers > 0) {
-        output.line(strangers(&channel.name, channel.strangers));
+    for channel in channels {
+        if channel.strangers > 0 {
+            output.line(strangers(&channel.name, channel.strangers));
+        }
+        if channel.not_taken > 0 {
+            output.line(not_taken(&channel.name, channel.not_taken));
+        }
     }
 }
 
@@ -47,4 +52,10 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
 pub(super) fn strangers(channel: &str, count: u64) -> String {
     let messages = if count == 1 { "1 message came" } else { &format!("{count} messages came") };
     format!("{channel}: {messages} from strangers; nothing was done")
+}
+
+/// Describes how many messages by a channel were too long.
+fn not_taken(channel: &str, count: u64) -> String {
+    let messages = if count == 1 { "1 message was" } else { &format!("{count} messages were") };
+    format!("{channel}: {messages} too long and not taken; a line of its program may have 64 KiB")
 }
