@@ -422,8 +422,12 @@ impl CommandRule {
 
     /// Returns whether the rule names a part of a call, besides the program and its subcommand.
     fn names_more_than_subcommand(&self) -> bool {
-        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
-        let own = if is_git { git::from_subcommand(self.arguments()).get(1..) } else { Some(self.arguments()) };
+        let entry = self.program().map(programs::by_base_name);
+        let own = match entry {
+            Some(entry) if entry.is_git() => git::from_subcommand(self.arguments()).get(1..),
+            Some(entry) => options::behind_container(entry, self.arguments()).or(Some(self.arguments())),
+            None => Some(self.arguments()),
+        };
         own.is_some_and(|words| words.iter().any(|word| !word.starts_with(STAR) && !word.is_empty()))
     }
 

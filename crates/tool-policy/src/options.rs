@@ -453,9 +453,60 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(started_by_path(&program.options, arguments));
             found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
+            found.extend(of_container(program, arguments));
             found
         }
     }
+}
+
+/// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.
+pub(super) fn behind_container<'a>(program: &Program, arguments: &'a [String]) -> Option<&'a [String]> {
+    let known = program.container?;
+    let mut rest = arguments;
+    while let [word, others @ ..] = rest {
+        rest = match word.as_str() {
+            word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
+            word if word.starts_with('-') || programs::contains(known.groups, word) => others,
+            word => return programs::contains(known.subcommands, word).then_some(others),
+        };
+    }
+    None
+}
+
+/// Returns the options with which a container is made that may open something to it. They stand in front of the image.
+fn of_container(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let (Some(known), Some(behind)) = (program.container, behind_container(program, arguments)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let mut give = |shown: String| match programs::contains(known.harmless, &shown) {
+        true => {}
+        false => found.push(GivenOption::word(shown, Effect::Destroys)),
+    };
+    let mut rest = behind.iter();
+    while let Some(word) = rest.next() {
+        let text = word.split(STAR).next().unwrap_or_default();
+        let value_is_next = match text.strip_prefix('-').map(|letters| (letters, letters.strip_prefix('-'))) {
+            // A star may stand for options.
+            None if word.starts_with(STAR) => false,
+            None | Some(("" | "-", _)) => break,
+            Some((_, Some(long))) => {
+                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                give(format!("--{name}"));
+                value.is_none() && !programs::contains(known.switches, name)
+            }
+            Some((letters, None)) => {
+                let valued = letters.char_indices().find(|(_, letter)| !known.flags.contains(*letter));
+                let end = valued.map(|(at, letter)| at + letter.len_utf8());
+                letters[..end.unwrap_or(letters.len())].chars().for_each(|letter| give(format!("-{letter}")));
+                end == Some(letters.len())
+            }
+        };
+        if value_is_next {
+            rest.next();
+        }
+    }
+    found
 }
 
 /// Returns the words in front of the line that a program starts elsewhere (`ssh -p 22 HOST LINE`). Options in that line are the line's own.

@@ -110,6 +110,24 @@ pub(crate) struct Program {
     pub starts: Option<Names>,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
+    /// The options of the subcommands that make a container.
+    pub container: Option<&'static ContainerOptions>,
+}
+
+/// The options with which a container is made. Most of them open something of the machine to it.
+pub(crate) struct ContainerOptions {
+    /// The subcommands that make one. The image, or what stands for it, is the first operand behind them.
+    pub subcommands: Names,
+    /// Words that may stand in front of these subcommands.
+    pub groups: Names,
+    /// Options in front of a subcommand whose value is the next word.
+    pub valued: Names,
+    /// Letters behind a subcommand that have no value.
+    pub flags: &'static str,
+    /// Long options behind a subcommand that have no value. All others have one.
+    pub switches: Names,
+    /// Those that open nothing, with their dashes.
+    pub harmless: Names,
 }
 
 /// Operands that a program takes for commands.
@@ -379,6 +397,7 @@ impl Program {
         brings: None,
         starts: None,
         held_by_both: None,
+        container: None,
     };
 
     const fn new(class: Class, names: &'static [&'static str]) -> Self {

@@ -2,8 +2,8 @@
 //! shell that run other programs are here, too.
 
 use super::{
-    Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, ScriptOperands, alters, destroys, executes,
-    leads, scripts, steers, writes,
+    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, Program, ScriptOperands, alters,
+    destroys, executes, leads, scripts, steers, writes,
 };
 
 const fn runs(names: &'static [&'static str]) -> Program {
@@ -60,11 +60,16 @@ pub(super) const TABLE: &[Program] = &[
         ..runs(&["rsync"])
     },
     Program { options: SCP, ..Program::new(Class::Unknown, &["scp", "sftp"]) },
-    Program { local_sockets: true, starts: Some("exec run"), ..runs(&["docker-compose"]) },
+    Program { local_sockets: true, starts: Some("exec run"), container: Some(&CONTAINER), ..runs(&["docker-compose"]) },
     Program { local_sockets: true, ..starts(&["screen"]) },
     Program { local_sockets: true, joins_from: Some(1), options: SSH, ..starts(&["ssh"]) },
     Program { local_sockets: true, commands: CommandOperands::Separated, options: TMUX, ..runs(&["tmux"]) },
-    Program { local_sockets: true, starts: Some("exec run"), ..with_subcommands(&["docker", "podman"]) },
+    Program {
+        local_sockets: true,
+        starts: Some("exec run"),
+        container: Some(&CONTAINER),
+        ..with_subcommands(&["docker", "podman"])
+    },
     Program { subcommands: true, ..Program::new(Class::Unknown, &["brew"]) },
     Program { subcommands: true, ..closed(&["systemctl"], &SYSTEMCTL) },
     closed(&["gpg", "gpg2"], &GPG),
@@ -81,6 +86,18 @@ pub(super) const TABLE: &[Program] = &[
 const fn starts(names: &'static [&'static str]) -> Program {
     Program { starts: Some(""), ..runs(names) }
 }
+
+const CONTAINER: ContainerOptions = ContainerOptions {
+    subcommands: "create run",
+    groups: "compose container",
+    valued: "-c -f -H -l -p --cgroup-manager --config --connection --conmon --context --env-file --events-backend --file --host --identity \
+        --log-level --module --out --profile --project-directory --project-name --root --runroot --runtime --storage-driver \
+        --storage-opt --tlscacert --tlscert --tlskey --tmpdir --url",
+    flags: "dPiqtT",
+    switches: "detach disable-content-trust help init interactive no-deps no-healthcheck oom-kill-disable privileged publish-all quiet \
+        read-only rm sig-proxy tty use-api-socket",
+    harmless: "-d -e -i -q -t -T -w --detach --env --help --init --interactive --name --no-deps --quiet --read-only --rm --tty --workdir",
+};
 
 /// A setting names programs that it runs, folders, and whether it only simulates.
 const APT: Options = Options::new(&[leads("o", "option"), leads("c", "config-file")], "acot");

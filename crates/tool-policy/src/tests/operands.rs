@@ -845,3 +845,54 @@ fn a_proposal_grants_what_was_refused() {
         assert!(reason.contains("is not granted, and no rule for this call alone can be proposed"), "{call}: {reason}");
     }
 }
+
+#[test]
+fn a_rule_for_a_container_spells_what_it_opens() {
+    families(&[
+        (
+            "docker run --network none *",
+            &[
+                "docker run --network none alpine",
+                "docker run --network none --rm -it --name a -w /x -eA=b alpine ls -v --privileged",
+                "docker run --network none --env A alpine --device x",
+                "docker run --network none -- alpine -v /:/h",
+            ],
+            &[
+                "docker run --network none --privileged alpine",
+                "docker run --network none --device /dev/sda alpine",
+                "docker run --network none --pid=host alpine",
+                "docker run --network none --pid host alpine",
+                "docker run --network none --cap-add ALL alpine",
+                "docker run --network none --security-opt seccomp=unconfined alpine",
+                "docker run --network none -v /:/h alpine",
+                "docker run --network none -itv/:/h alpine",
+                "docker run --network none --mount type=bind,src=/,dst=/h alpine",
+                "docker run --network none --volumes-from a alpine",
+                "docker run --network none --rm --ipc=host alpine",
+                "docker run --network none --name a --userns host alpine",
+                "docker run --network none -e A -v /:/h alpine",
+                "docker run --network none --an-option-of-tomorrow alpine",
+            ],
+        ),
+        ("docker run -v /a:/b *", &["docker run -v /a:/b --rm x"], &["docker run -v /a:/b --gpus all x"]),
+        ("docker run --rm -v *", &["docker run --rm -v /a:/b x"], &["docker run --rm -v /a:/b --privileged x"]),
+        ("docker run --rm app report *", &["docker run --rm app report -v --privileged"], &[]),
+        ("docker run --privileged=* app", &["docker run --privileged=true app"], &[]),
+        ("docker run *", &["docker run --privileged -v /:/h alpine"], &[]),
+        ("docker *", &["docker run --privileged alpine", "docker ps -a"], &[]),
+        (
+            "docker --context a container create --rm *",
+            &["docker --context a container create --rm -t alpine"],
+            &["docker --context a container create --rm --privileged alpine"],
+        ),
+        (
+            "docker compose -p app run --rm *",
+            &["docker compose -p app run --rm -T web ls -l"],
+            &["docker compose -p app run --rm -v /:/h web"],
+        ),
+        ("podman run --rm *", &["podman run --rm alpine"], &["podman run --rm --pid host alpine"]),
+        ("docker-compose run --rm *", &["docker-compose run --rm web"], &["docker-compose run --rm -v /:/h web"]),
+        ("docker volume create *", &["docker volume create -d local a"], &[]),
+        ("docker exec -it web *", &["docker exec -it web run -v x"], &[]),
+    ]);
+}
