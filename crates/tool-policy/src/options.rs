@@ -453,10 +453,20 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(started_by_path(&program.options, arguments));
             found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
+            found.extend(more_than_looking(program, arguments));
             found.extend(of_container(program, arguments));
             found
         }
     }
+}
+
+/// Returns operands by which a subcommand that only looks does more.
+fn more_than_looking(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let behind = |subcommand: &'static str| arguments.iter().skip_while(move |word| *word != subcommand).skip(1);
+    let subcommands = program.more_than_looking.iter();
+    let found =
+        subcommands.flat_map(|(subcommand, names)| behind(subcommand).filter(|word| programs::contains(names, word)));
+    found.map(|word| GivenOption::word(word, Effect::Leads)).collect()
 }
 
 /// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.

@@ -14,7 +14,7 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
     tool(&["npx"], &NPX, "Cw"),
-    Program { subcommands: true, ..tool(&["npm", "pnpm", "yarn"], &NPM, "Cw") },
+    Program { subcommands: true, more_than_looking: &[("audit", "fix")], ..tool(&["npm", "pnpm", "yarn"], &NPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, ..runs(&["go", "pip", "pip3", "poetry", "uv"]) },
     Program {

@@ -110,6 +110,8 @@ pub(crate) struct Program {
     pub starts: Option<Names>,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
+    /// Subcommands that only look, each with the operands by which it does more (`npm audit fix`).
+    pub more_than_looking: &'static [(&'static str, Names)],
     /// The options of the subcommands that make a container.
     pub container: Option<&'static ContainerOptions>,
 }
@@ -397,6 +399,7 @@ impl Program {
         brings: None,
         starts: None,
         held_by_both: None,
+        more_than_looking: &[],
         container: None,
     };
 

@@ -896,3 +896,17 @@ fn a_rule_for_a_container_spells_what_it_opens() {
         ("docker exec -it web *", &["docker exec -it web run -v x"], &[]),
     ]);
 }
+
+#[test]
+fn a_subcommand_that_only_looks_stays_one() {
+    families(&[
+        (
+            "npm audit *",
+            &["npm audit", "npm audit --json", "npm audit signatures"],
+            &["npm audit fix", "npm audit --json fix --dry-run", "npm audit -- fix"],
+        ),
+        ("npm audit fix *", &["npm audit fix --dry-run"], &[]),
+        ("npm *", &["npm audit fix"], &[]),
+        ("npm run *", &["npm run fix", "npm run audit"], &[]),
+    ]);
+}
