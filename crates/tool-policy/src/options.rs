@@ -106,7 +106,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
         !cluster.is_empty() && cluster.chars().all(|c| c.is_ascii_alphabetic() && !options.values.contains(c))
     };
     let script = arguments.iter().find(|word| !is_flag(word));
-    if program.interpreter && script.is_some_and(|word| word.starts_with('/')) {
+    if program.interpreter && !program.loads_from_folder && script.is_some_and(|word| word.starts_with('/')) {
         return false;
     }
     let has_value = |word: &String| {

@@ -80,6 +80,26 @@ pub(super) const TABLE: &[Program] = &[
     },
     interpreter(&["node"], NODE),
     Program { subcommands: true, ..Program::with(Class::Runs, &["bun", "deno"], NODE) },
-    Program::new(Class::Runs, &["R", "Rscript", "expect", "fish", "java", "jshell", "julia", "ksh", "lua", "tclsh"]),
+    Program {
+        versioned: true,
+        loads_from_folder: true,
+        ..interpreter(
+            &["lua", "luajit"],
+            Options::new(
+                &[
+                    executes("e", "e"),
+                    executes("l", "l"),
+                    executes("i", "i"),
+                    // LuaJIT loads a module for these, and `-b` writes a file.
+                    executes("j", "j"),
+                    executes("b", "b"),
+                ],
+                "ejlO",
+            ),
+        )
+    },
+    // `-i` reads commands, and a debugger (`-D`) too.
+    interpreter(&["expect"], Options::new(&[executes("c", "c"), executes("i", "i"), executes("D", "D")], "bcDf")),
+    Program::new(Class::Runs, &["R", "Rscript", "fish", "java", "jshell", "julia", "ksh", "tclsh"]),
     Program::new(Class::Runs, &["osascript", "tsx", "zsh"]),
 ];

@@ -82,6 +82,8 @@ pub(crate) struct Program {
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
     pub interpreter: bool,
+    /// Whether a script loads code from the working folder, wherever the script itself is.
+    pub loads_from_folder: bool,
     /// Whether operands such as `CC=gcc` set variables, which can be code.
     pub variables: bool,
     /// Programs that it executes itself: by name, or all in a folder (starting with `/`).
@@ -386,6 +388,7 @@ impl Program {
         subcommands: false,
         shell: false,
         interpreter: false,
+        loads_from_folder: false,
         variables: false,
         helpers: &[],
         syntax: Syntax::Options,

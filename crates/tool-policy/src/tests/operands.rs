@@ -910,3 +910,32 @@ fn a_subcommand_that_only_looks_stays_one() {
         ("npm run *", &["npm run fix", "npm run audit"], &[]),
     ]);
 }
+
+#[test]
+fn an_interpreter_takes_no_code_for_a_star() {
+    families(&[
+        (
+            "lua *",
+            &["lua report.lua a", "lua -v"],
+            &["lua -e print()", "lua -eprint()", "lua -i", "lua -l evil x.lua", "lua -", "lua", "lua -W -e x a.lua"],
+        ),
+        ("lua5.4 *", &["lua5.4 report.lua"], &["lua5.4 -e print()"]),
+        ("luajit *", &["luajit report.lua"], &["luajit -e x", "luajit -b a.lua out", "luajit -jdump=x a.lua"]),
+        ("lua -e *", &["lua -e x"], &["lua -e x -e y"]),
+        ("lua report.lua *", &["lua report.lua -e x"], &["lua -e x report.lua"]),
+        (
+            "expect *",
+            &["expect login.exp a", "expect -f login.exp a"],
+            &[
+                "expect -c x",
+                "expect -nc x",
+                "expect -c x login.exp",
+                "expect -i",
+                "expect -D 1 a",
+                "expect -",
+                "expect",
+            ],
+        ),
+        ("expect -c *", &["expect -c x"], &[]),
+    ]);
+}
