@@ -236,6 +236,9 @@ impl CommandRule {
         if start.granting.iter().any(|text| self.fits(&self.granting, text)) {
             return true;
         }
+        if self.fits_without_tests(start.words) {
+            return true;
+        }
         // The words of a command that it starts are found by their position.
         let is_fixed = self.granting.is_closed() || !self.started.is_empty();
         if is_fixed || self.program().is_some_and(|program| program != start.program) {
@@ -246,6 +249,21 @@ impl CommandRule {
             Some((words, options)) => is_subset(options, given) && self.fits(words, text),
             None => self.fits(&self.granting, text),
         }
+    }
+
+    /// Returns whether a call matches without tests in front of the first one that the rule names. They only leave less
+    /// (`find . -type f -name x`).
+    fn fits_without_tests(&self, call: &[String]) -> bool {
+        let Some(expression) = self.program().and_then(|program| programs::by_base_name(program).options.expression)
+        else {
+            return false;
+        };
+        let Some(at) = expression::first_test(expression, &self.words) else { return false };
+        if self.granting.is_exact() || call.get(..at) != self.words.get(..at) {
+            return false;
+        }
+        expression::without_tests(expression, &call[at..])
+            .any(|rest| self.fits(&self.granting, &joined(&[&call[..at], rest].concat())))
     }
 
     /// Returns whether the text of a call matches `words`, with what their stars may stand for.

@@ -4,7 +4,7 @@
 //! can only leave less. It does not stand for a word that takes a later test for its value, turns it round, or joins it by "or".
 
 use crate::programs::{Names, Options, contains};
-use crate::wildcard::BREAK;
+use crate::wildcard::{BREAK, STAR};
 
 /// The words of an expression with one dash, without it.
 pub(super) struct Expression {
@@ -15,6 +15,12 @@ pub(super) struct Expression {
     /// Options before the folders, without a value.
     pub leading: Names,
 }
+
+/// Words of an expression that are no tests, or show something.
+const MORE_THAN_TESTS: Names = "ls not o or print print0 printf prune quit";
+
+/// Maximum number of tests in front of those that a rule names.
+const MAX_TESTS: usize = 16;
 
 /// The place between two words of an expression.
 #[derive(Clone, Copy, Default)]
@@ -58,6 +64,30 @@ pub(super) fn may_stand_for(options: &Options, before: &str, stands_for: &str) -
         return !stands_for.contains(BREAK) && (is_text || stands_for.is_empty());
     }
     leaves_later_tests(options, expression, place, stands_for)
+}
+
+/// Returns the index of the first test among the words of a call or a rule, if the words before it are folders and options.
+pub(super) fn first_test(expression: &Expression, words: &[String]) -> Option<usize> {
+    let is_test = |word: &String| {
+        word.strip_prefix('-').is_some_and(|name| !name.is_empty() && !contains(expression.leading, name))
+    };
+    let at = words.iter().position(is_test)?;
+    words[..at].iter().all(|word| !word.contains(STAR) && !["(", ")", "!", ","].contains(&word.as_str())).then_some(at)
+}
+
+/// Returns what stays of the words of an expression without its first test, without its first two, and so on, as long as these tests
+/// only select.
+pub(super) fn without_tests<'a>(expression: &Expression, words: &'a [String]) -> impl Iterator<Item = &'a [String]> {
+    let rest = |words: &&'a [String]| {
+        let (test, others) = words.split_first()?;
+        let name = test.strip_prefix('-').filter(|name| !contains(MORE_THAN_TESTS, name))?;
+        match () {
+            () if contains(expression.plain, name) => Some(others),
+            () if contains(expression.valued, name) => others.get(1..),
+            () => None,
+        }
+    };
+    std::iter::successors(rest(&words), rest).take(MAX_TESTS)
 }
 
 /// Returns whether words leave the tests behind them as they are.

@@ -939,3 +939,44 @@ fn an_interpreter_takes_no_code_for_a_star() {
         ("expect -c *", &["expect -c x"], &[]),
     ]);
 }
+
+#[test]
+fn tests_in_front_of_those_of_a_rule_only_leave_less() {
+    families(&[
+        (
+            "find . -name *",
+            &[
+                "find . -type f -name x",
+                "find . -maxdepth 2 -type f -a -name x -size +1k",
+                "find . -xdev -empty -name x",
+            ],
+            &[
+                "find . -type f",
+                "find . -type f -size +1k",
+                "find notes -type f -name x",
+                "find . -type f -delete -name x",
+                "find . -print -name x",
+                "find . -type f -o -name x",
+                "find . ! -type f -name x",
+                "find . -not -type f -name x",
+                "find . -exec rm x ; -name x",
+                "find . -type -name x",
+                "find . -daystart -name x",
+                "find -L . -type f -name x",
+                "find . -type f -name x -delete",
+                "find . -type f -name x -fprint y",
+            ],
+        ),
+        ("find . -name x", &["find . -name x"], &["find . -type f -name x"]),
+        (
+            "find notes -name *.tmp -delete",
+            &["find notes -type f -mtime +7 -name a.tmp -delete"],
+            &["find notes -type f -delete -name a.tmp -delete", "find notes -type f -o -name a.tmp -delete"],
+        ),
+        (
+            "find . -maxdepth 1 -name * -delete",
+            &["find . -type f -maxdepth 1 -name x -delete"],
+            &["find . -maxdepth 5 -maxdepth 1 -name x -delete", "find . -maxdepth 5 -name x -delete"],
+        ),
+    ]);
+}
