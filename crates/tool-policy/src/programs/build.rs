@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, Program, leads};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, leads};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -14,7 +14,14 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
     tool(&["npx"], &NPX, "Cw"),
-    Program { subcommands: true, more_than_looking: &[("audit", "fix")], ..tool(&["npm", "pnpm", "yarn"], &NPM, "Cw") },
+    Program {
+        subcommands: true,
+        more_than_looking: &[("audit", "fix")],
+        options: Options { anywhere: SILENT, ..Options::new(&[], "Cw") },
+        ..tool(&["npm"], &NPM, "Cw")
+    },
+    // Behind a script's name their options are the script's.
+    Program { subcommands: true, ..tool(&["pnpm", "yarn"], &NPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, ..runs(&["go", "pip", "pip3", "poetry", "uv"]) },
     Program {
@@ -64,6 +71,9 @@ const NPX: HarmlessOptions = HarmlessOptions {
     until_operand: true,
     ..HarmlessOptions::NONE
 };
+
+/// npm takes its own options in every position in front of `--`.
+const SILENT: Anywhere = Anywhere { flags: "s", switches: "silent", printing: ("s", "silent"), ..Anywhere::NONE };
 
 /// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: HarmlessOptions = HarmlessOptions {

@@ -980,3 +980,21 @@ fn tests_in_front_of_those_of_a_rule_only_leave_less() {
         ),
     ]);
 }
+
+#[test]
+fn npm_may_be_told_to_be_silent() {
+    families(&[
+        (
+            "npm run build",
+            &["npm --silent run build", "npm -s run build", "npm run build --silent"],
+            &[
+                "npm --silent run deploy",
+                "npm --prefix x run build",
+                "npm -s --prefix x run build",
+                "npm --silent=-Cx run build",
+            ],
+        ),
+        ("npm run *", &["npm --silent run lint"], &["npm --silent publish"]),
+        ("yarn build", &["yarn build"], &["yarn build --silent"]),
+    ]);
+}
