@@ -310,7 +310,10 @@ fn watch_tree(fd: &OwnedFd, folder: &Path, deeper: usize, watches: &mut Vec<i32>
     Ok(())
 }
 
-/// Waits for events and returns all that are available.
+/// Number of events from which no more are read at once. A process can make new ones faster than they are read.
+const MAX_EVENTS: usize = 1024;
+
+/// Waits for events and returns those that are available.
 pub(crate) async fn events(inotify: &AsyncFd<OwnedFd>) -> Vec<Event> {
     let Ok(mut ready) = inotify.readable().await else {
         // The runtime is shutting down.
@@ -323,6 +326,11 @@ pub(crate) async fn events(inotify: &AsyncFd<OwnedFd>) -> Vec<Event> {
     while let Ok(event) = reader.next() {
         let name = event.file_name().map(|name| PathBuf::from(OsStr::from_bytes(name.to_bytes())));
         events.push(Event { watch: event.wd(), what: event.events(), name });
+        // What the reader has taken from the kernel would be lost with it.
+        if events.len() >= MAX_EVENTS && reader.is_buffer_empty() {
+            // More may be there: without clearing readiness the next call does not wait.
+            return events;
+        }
     }
     ready.clear_ready();
     events

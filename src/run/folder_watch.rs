@@ -164,6 +164,8 @@ impl Changes {
 pub(super) struct FolderWatch {
     inotify: AsyncFd<OwnedFd>,
     reads: Folders,
+    /// Events that were not handled yet.
+    events: VecDeque<FolderEvent>,
     /// New folders to read, and the read of one of them in progress.
     unread: VecDeque<PathBuf>,
     reading: Option<JoinHandle<io::Result<ScanResult>>>,
@@ -208,6 +210,7 @@ impl FolderWatch {
         let reads = Folders { root: Arc::new(root), inotify: inotify_of_reads, skipped };
         let mut watch = Self {
             reads,
+            events: VecDeque::new(),
             unread: VecDeque::new(),
             reading: None,
             inotify,
@@ -241,6 +244,12 @@ impl FolderWatch {
                 self.read(folder);
                 continue;
             }
+            if let Some(event) = self.events.pop_front() {
+                self.take(event);
+                // A job can make many events that take long. Others have their turn between two of them.
+                tokio::task::yield_now().await;
+                continue;
+            }
             let due = self.since.map(|(first, last)| (first + LONGEST).min(last + self.quiet));
             match (due, self.end) {
                 (Some(due), _) if due <= Instant::now() => return Ok(self.take_changes()),
@@ -248,7 +257,7 @@ impl FolderWatch {
                 _ => {}
             }
             tokio::select! {
-                events = folder_events(&self.inotify) => events.into_iter().for_each(|event| self.take(event)),
+                events = folder_events(&self.inotify) => self.events.extend(events),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             }
         }
@@ -333,8 +342,13 @@ impl FolderWatch {
 
     /// Stops watching a folder that was moved away, since its new location is unknown.
     fn unwatch(&mut self, folder: &Path) {
-        let moved: Vec<i32> =
-            self.folders.iter().filter(|(_, path)| path.starts_with(folder)).map(|(watch, _)| *watch).collect();
+        // Of bytes, since paths are compared part by part, which takes long for deep ones.
+        let folder = folder.as_os_str().as_bytes();
+        let is_below = |path: &PathBuf| {
+            let rest = path.as_os_str().as_bytes().strip_prefix(folder);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let moved: Vec<i32> = self.folders.iter().filter(|(_, path)| is_below(path)).map(|(watch, _)| *watch).collect();
         for watch in moved {
             self.folders.remove(&watch);
             // This fails if the kernel has already removed the watch.
