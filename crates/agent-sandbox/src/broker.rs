@@ -259,7 +259,7 @@ impl Broker {
                         });
                     }
                     // What other runs have sent could make the broker wait.
-                    Err(_) => close_apart(vec![socket.into_std()?.into()]),
+                    Err(_) => close_apart(socket.into_std().map(OwnedFd::from).into_iter().collect()),
                 },
                 // Most likely the runner is out of descriptors. Some will be free soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,

@@ -9,7 +9,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, mpsc};
 use std::thread;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -49,11 +49,48 @@ pub(crate) fn close_apart(descriptors: Vec<OwnedFd>) {
     close_on_thread(descriptors);
 }
 
-/// Closes descriptors on a thread that may wait. Without a thread they stay open.
+/// Number of threads that close descriptors and may wait.
+static CLOSING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Maximum number of these threads.
+const MAX_CLOSING: usize = 64;
+
+/// A count of one thread that closes descriptors.
+struct Closing;
+
+impl Closing {
+    /// Waits until there is room for a further thread.
+    fn begin() -> Self {
+        let (count, room) = &CLOSING;
+        let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = room.wait_while(count, |count| *count >= MAX_CLOSING);
+        *waited.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let (count, room) = &CLOSING;
+        *count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        room.notify_one();
+    }
+}
+
+/// Closes descriptors on a thread that may wait, where threads cannot have tables of their own (a container without the right to call
+/// `unshare`). Waits while there are 64 such threads. Without a thread the descriptors stay open.
 fn close_on_thread(descriptors: Vec<OwnedFd>) {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!("`unshare` is refused here, so descriptors that jobs send are closed by threads that may wait")
+    });
+    let closing = Closing::begin();
     let shared = Arc::new(Mutex::new(descriptors));
     let taken = Arc::clone(&shared);
-    let close = move || drop(mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner)));
+    let close = move || {
+        let _counted = closing;
+        drop(mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner)));
+    };
     if thread::Builder::new().spawn(close).is_err() {
         mem::forget(shared);
     }
@@ -112,6 +149,7 @@ mod tests {
     #[test]
     fn a_close_that_a_job_holds_up_makes_nobody_wait() {
         assert_eq!(waits(|descriptor| close_apart(vec![descriptor])), [false, false]);
+        assert_eq!(waits(|descriptor| close_on_thread(vec![descriptor])), [false, false]);
         assert_eq!(waits(drop), [true, true], "the sockets of this test make a plain close wait");
     }
 }

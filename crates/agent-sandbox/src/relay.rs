@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use crate::descriptors::close_apart;
 use crate::wire::MAX_DESCRIPTORS;
 
-/// Maximum number of connections at a time, those included that nobody uses any more and whose close waits. Further ones wait.
+/// Maximum number of connections at a time. Further ones wait.
 const CONNECTIONS: usize = 512;
 
 /// Interval at which a write that waits looks whether our end is closed, and the number of looks before it gives up then.
