@@ -176,9 +176,10 @@ impl Listener {
                 accepted = accepted => match accepted {
                     Ok(stream) => {
                         open.retain(|connection| !connection.task.is_finished());
-                        if open.len() >= CONNECTIONS && !close_oldest(&mut open, &webhooks.refusals) {
+                        while open.len() >= CONNECTIONS && !close_oldest(&mut open, &webhooks.refusals) {
                             // All are deliveries, and each ends soon.
                             connections.join_next().await;
+                            open.retain(|connection| !connection.task.is_finished());
                         }
                         let (webhooks, signed) = (Arc::clone(&webhooks), HasSigned::default());
                         let task = match stream {
