@@ -45,7 +45,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     // The gate of a job that another job created may take any time. The job's runs report its problems.
     let gates = gates.filter(|definition| definition.created_by.is_none());
     let gates = gates.filter_map(|definition| match Instant::now() < until {
-        true => gate::problem(definition, &loaded.definitions, app),
+        true => gate::problem(definition, app),
         false => untried(definition),
     });
     let gates = gates.collect::<Vec<_>>();

@@ -1,9 +1,10 @@
 //! Shows the prompt, the policy and the client's command that a run would have. Has no effect.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::policy::{self, JobPolicy};
-use super::{App, Caller, budget, gate, jobs, runs, service};
+use super::{App, Caller, budget, gate, jobs, made, runs, service};
 use crate::definition::{self, Background, Definition, DefinitionId, FollowedEnd, Loaded, Mode};
 use crate::journal::ApplicableBudget;
 use crate::refusal::Refusal;
@@ -43,9 +44,9 @@ pub struct DryRun {
 /// See [`DryRun`].
 pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let loaded = app.load_with([id])?;
-    let definition = jobs::find_readable(id, None, &loaded)?;
+    let definition = Arc::new(made::limited(&*jobs::find_readable(id, None, &loaded)?, &loaded.definitions, app)?);
     let config = app.config()?;
-    let mut setup = policy::setup(&definition, &loaded.definitions, app)?;
+    let mut setup = policy::setup(&definition, app)?;
     let applicable_budget = budget::applicable_budget(&definition, app)?;
     let max_cost_usd = applicable_budget.cap.filter(|_| applicable_budget.spent().is_none());
     setup.options.max_budget_usd = max_cost_usd;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::policy::{self, TrialEnvironment};
 use super::{App, Caller};
 use crate::agent::claude::options::shell_environment;
-use crate::definition::{Definition, DefinitionId, Problem, Severity};
+use crate::definition::{Definition, Problem, Severity};
 use crate::journal::RunId;
 use crate::policy::{ToolCall, Verdict};
 use crate::refusal::Refusal;
@@ -23,15 +23,11 @@ use crate::run::setup::Setup;
 use crate::run::shell_line::ShellLine;
 
 /// Returns the problem of a definition's gate or command. Each program that it would start is judged, and none runs.
-pub(super) fn problem(
-    definition: &Definition,
-    definitions: &BTreeMap<DefinitionId, Arc<Definition>>,
-    app: &App,
-) -> Option<Problem> {
+pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     let gate = definition.gate.as_deref().map(|line| ("gate", line));
     let (name, line) = gate.or(definition.command.as_deref().map(|line| ("command", line)))?;
     // If the setup fails, the job's runs report why.
-    let setup = policy::setup(definition, definitions, app).ok()?;
+    let setup = policy::setup(definition, app).ok()?;
     let why = refused(definition, &setup, line, app)?;
     let message = format!("the job's tools do not cover its {name}, which will fail: {why}");
     let hint = format!("grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the {name}");

@@ -1,39 +1,64 @@
-//! Jobs that other jobs have made: those whose makers have less by now, and those whose makers are gone.
+//! Jobs that other jobs have made: those that have more rights than their makers by now, and those whose makers are gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::App;
+use super::{App, Caller, runs};
 use crate::definition::{Definition, DefinitionId, Kind, Problem, Severity};
-use crate::policy::attenuate;
+use crate::refusal::Refusal;
+use crate::run::limits::{MakersOf, in_database, last_run, limit};
 
-/// Warns of jobs whose runs get less than their files say, since their makers have less, and of routines whose makers are gone.
-pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
-    let Ok(config) = app.config() else { return Vec::new() };
-    let places = app.places();
-    let beyond = |own: &Definition, maker: &Definition| {
-        let (title, own, makers) = (maker.title(), own.background()?, maker.background()?);
-        match attenuate(&title, &makers.restrictions, &own.restrictions, &config.main_tools, Some(&places)) {
-            Ok(limited) if limited == own.restrictions => None,
-            Ok(_) => Some(format!("its file grants more than that of {title}, which made it")),
-            Err(error) => Some(error.to_string()),
+type Definitions = BTreeMap<DefinitionId, Arc<Definition>>;
+
+/// Returns a job as its runs are limited by its makers.
+///
+/// # Errors
+/// A sentence that names the right which it has and a maker does not have, or an error of the journal.
+pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) -> Result<Definition, Refusal> {
+    let mut makers = MakersOf::default();
+    while let Some(id) = makers.next(job) {
+        if let Some(found) = definitions.get(&id) {
+            makers.add_present(Arc::clone(found));
+            continue;
         }
-    };
+        let (journal, defaults) = (runs::open(app)?, app.defaults()?);
+        match in_database(&id, &app.home, &defaults, &journal)?? {
+            Some(pushed) => makers.add_present(Arc::new(pushed)),
+            None => match last_run(&id, &defaults, &journal)? {
+                Some(gone) => makers.add_gone(gone),
+                None => break,
+            },
+        }
+    }
+    limit(job, &makers.limits()?, &app.config()?.main_tools, &app.places())
+}
+
+/// Warns of jobs that do not run, since a maker has less by now, and of routines whose makers are gone. Only for the person: a job could
+/// make lists that take long to compare.
+pub(super) fn problems(definitions: &Definitions, app: &App) -> Vec<Problem> {
+    if !matches!(app.caller, Caller::Person) {
+        return Vec::new();
+    }
     let problem = |definition: &Arc<Definition>| {
-        let maker = definition.created_by.as_ref()?;
-        let (message, hint) = match definitions.get(maker) {
-            Some(maker) => (
-                beyond(definition, maker)?,
-                "its runs get only what both files grant; change one of them, or remove its line `created_by`",
+        let id = definition.created_by.as_ref()?;
+        let (message, hint) = match limited(definition, definitions, app) {
+            Err(why) => (
+                why.reason,
+                "it does not run while it has more rights than its maker; change one of the files, or remove its line `created_by`",
             ),
-            // A reminder's own file is gone once it has fired, and what it has made is often one, too.
-            None if definition.kind() == Kind::Reminder => return None,
-            None => (
-                format!("`{maker}`, which made it, is gone, and it keeps its rights"),
+            Ok(_) if definition.kind() == Kind::Reminder || !is_gone(id, definitions, app) => return None,
+            Ok(_) => (
+                format!("`{id}`, which made it, is gone, and it keeps the rights that `{id}` had last"),
                 "remove the file; or, if you want it, remove its line `created_by`",
             ),
         };
         Some(Problem::of_field(definition, "created_by", Severity::Warning, message, hint))
     };
     definitions.values().filter_map(problem).collect()
+}
+
+/// Returns whether neither a file nor the database has a definition.
+fn is_gone(id: &DefinitionId, definitions: &Definitions, app: &App) -> bool {
+    let is_pushed = || runs::open(app).and_then(|journal| Ok(!journal.pushed(std::slice::from_ref(id))?.is_empty()));
+    !definitions.contains_key(id) && !is_pushed().unwrap_or(true)
 }

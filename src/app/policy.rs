@@ -1,16 +1,14 @@
 //! The permissions of a job: which rule decides a call, and where each rule comes from.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use agent_sandbox::SandboxStatus;
 use serde_json::Value;
 
-use super::{App, agents, jobs};
+use super::{App, agents, jobs, made};
 use crate::agent::SessionMode;
 use crate::agent::claude::options::{ClientEnvironment, command_line};
-use crate::definition::{self, Defaults, Definition, DefinitionId, FieldValue, Kind, makers};
+use crate::definition::{self, Defaults, Definition, DefinitionId, FieldValue, Kind};
 use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict};
 use crate::refusal::Refusal;
 use crate::run::client_environment as client;
@@ -120,15 +118,10 @@ fn allow_suggestion(
     Some(AllowSuggestion::Whole(FieldValue::Texts(rules).entry("allowed_tools").trim_end().to_owned()))
 }
 
-/// Returns the setup of a definition's run, limited by the files of its makers.
-pub(super) fn setup(
-    definition: &Definition,
-    definitions: &BTreeMap<DefinitionId, Arc<Definition>>,
-    app: &App,
-) -> Result<Setup, Refusal> {
+/// Returns the setup of a definition's run.
+pub(super) fn setup(definition: &Definition, app: &App) -> Result<Setup, Refusal> {
     let settings = RunSettings::of(&*app.config()?);
-    let makers = makers(definition, definitions);
-    Ok(Setup::of(definition, None, &makers, &settings, &app.places(), &agents::load(app))?)
+    Ok(Setup::of(definition, None, &settings, &app.places(), &agents::load(app))?)
 }
 
 /// Returns the client's arguments for a definition's run in a fresh session.
@@ -144,7 +137,8 @@ pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String>
 pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
     let loaded = app.load_with([name])?;
     let definition = jobs::find_readable(name, None, &loaded)?;
-    let setup = setup(&definition, &loaded.definitions, app)?;
+    let definition = made::limited(&definition, &loaded.definitions, app)?;
+    let setup = setup(&definition, app)?;
     let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
     let tool = &*BOT.client_name(tool);
     let call = ToolCall { tool: tool.to_owned(), input, cwd: app.home.work(), agent_type: None };
@@ -164,7 +158,8 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
 pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
     let loaded = app.load_with([name])?;
     let definition = jobs::find_readable(name, None, &loaded)?;
-    let setup = setup(&definition, &loaded.definitions, app)?;
+    let definition = made::limited(&definition, &loaded.definitions, app)?;
+    let setup = setup(&definition, app)?;
     Ok(of_job(&definition, &setup))
 }
 

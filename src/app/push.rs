@@ -352,14 +352,8 @@ impl App {
     /// Adds the definitions of the database that have one of these names. A file comes first.
     pub(super) fn with_named<'a>(&self, mut loaded: Loaded, names: impl IntoIterator<Item = &'a str>) -> Loaded {
         let id_of = |name: &str| pushed_id(Path::new(name)).unwrap_or_else(|| DefinitionId::new(name));
-        let ids: Vec<DefinitionId> = names
-            .into_iter()
-            // The file of a job that another one made may have its maker in the database.
-            .filter_map(|name| match jobs::find_exact(name, &loaded) {
-                Some(found) => found.created_by.clone().filter(|maker| !loaded.definitions.contains_key(maker)),
-                None => Some(id_of(name)),
-            })
-            .collect();
+        let ids: Vec<DefinitionId> =
+            names.into_iter().filter(|name| jobs::find_exact(name, &loaded).is_none()).map(id_of).collect();
         // A journal that cannot be read has no definitions. Commands that need it say why.
         let rows = match ids.is_empty() {
             true => Vec::new(),

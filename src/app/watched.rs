@@ -26,7 +26,7 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     let seen = runs::open(app).map(|journal| unwatched(&journal)).unwrap_or_default();
     let eventful = enabled().filter(|one| one.watches().is_some() || one.follows().is_some()).filter_map(|one| {
         // Errors of the setup are reported elsewhere.
-        let setup = policy::setup(one, definitions, app).ok()?;
+        let setup = policy::setup(one, app).ok()?;
         let place = one.watches().map(|folder| place(folder, &Sight::of(&setup, &app.home)));
         Some(EventRoutine { definition: Arc::clone(one), policy: setup.policy, place })
     });

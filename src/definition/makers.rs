@@ -1,6 +1,5 @@
 //! The jobs that made a job: its maker, that job's maker, and so on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Definition, DefinitionId};
@@ -14,18 +13,9 @@ pub fn next_maker<'a>(job: &'a Definition, nearer: &'a [Arc<Definition>]) -> Opt
     is_new.then_some(next)
 }
 
-/// Returns the makers of a job that still exist, the nearest first.
-#[must_use]
-pub fn makers(job: &Definition, definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<Arc<Definition>> {
-    let mut makers = Vec::new();
-    while let Some(maker) = next_maker(job, &makers).and_then(|id| definitions.get(id)) {
-        makers.push(Arc::clone(maker));
-    }
-    makers
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::Path;
 
     use super::*;
@@ -46,7 +36,10 @@ mod tests {
             })
             .collect();
         let of = |id: &str| -> Vec<String> {
-            let makers = makers(&definitions[&DefinitionId::new(id)], &definitions);
+            let (job, mut makers) = (&definitions[&DefinitionId::new(id)], Vec::new());
+            while let Some(maker) = next_maker(job, &makers).and_then(|id| definitions.get(id)) {
+                makers.push(Arc::clone(maker));
+            }
             makers.iter().map(|maker| maker.id.to_string()).collect()
         };
         assert_eq!(of("a"), ["b", "c"]);

@@ -180,6 +180,18 @@ impl Store {
         self.state(id)?.definition.as_ref()
     }
 
+    /// Whether a file has this id though no definition with it is in force: the file has an error, or two files have the id. The same
+    /// while a folder cannot be read.
+    #[must_use]
+    pub fn is_claimed(&self, id: &DefinitionId) -> bool {
+        let names = |file: &File| Path::new(file).file_stem().is_some_and(|stem| stem == id.as_str());
+        let reads = |problem: &Problem| problem.id.as_ref() == Some(id);
+        let is_folder = |file: &File| Kind::WITH_FILES.into_iter().any(|kind| Path::new(file) == read::folder_of(kind));
+        let mut broken = self.files.iter().filter(|(_, state)| state.definition.is_none());
+        self.claims.get(id).is_some_and(|files| !files.is_empty())
+            || broken.any(|(file, state)| names(file) || is_folder(file) || state.problems.iter().any(reads))
+    }
+
     /// Returns the text of the file of a definition in force.
     #[must_use]
     pub fn text(&self, id: &DefinitionId) -> Option<&Arc<str>> {

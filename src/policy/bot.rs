@@ -114,22 +114,9 @@ pub fn help_pattern() -> ToolPattern {
 /// main session's tools.
 #[must_use]
 pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern], roots: &PathRoots) -> Policy {
-    with_settings(Policy::background(&rules(owner, config, main_tools), roots, &BOT), config)
-}
-
-/// Narrows a policy to the restrictions of another job too. The parameters are those of [`background`], for the other job.
-#[must_use]
-pub fn limited_by(policy: Policy, owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern]) -> Policy {
-    with_settings(policy.limited_by(&rules(owner, config, main_tools)), config)
-}
-
-fn rules<'a>(owner: &'a str, config: &'a BgForkConfig, main_tools: &'a [ToolPattern]) -> JobRules<'a> {
     let disallowed = config.disallowed_tools().unwrap_or_default();
-    JobRules { owner, allowed: config.allowed_tools(), disallowed, ask: config.asked_tools(), main_tools }
-}
-
-/// Denies the tools that the restrictions' other settings take away.
-fn with_settings(mut policy: Policy, config: &BgForkConfig) -> Policy {
+    let rules = JobRules { owner, allowed: config.allowed_tools(), disallowed, ask: config.asked_tools(), main_tools };
+    let mut policy = Policy::background(&rules, roots, &BOT);
     if !config.allow_ping {
         policy = policy.denying("allow_ping: false", &[own_tool!("ping_user"), own_tool!("discord_embed")]);
     }

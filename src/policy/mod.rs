@@ -6,7 +6,7 @@ mod background;
 mod bot;
 
 pub use background::{AskDefault, AskTerms, BgForkConfig, BothLists, ChildError, JobNetwork, UpdateMode, attenuate};
-pub use bot::{BOT, SERVER, background, default_main_tools, help_pattern, limited_by, main_session};
+pub use bot::{BOT, SERVER, background, default_main_tools, help_pattern, main_session};
 pub(crate) use bot::{OWN_SERVER, own_tool};
 pub use tool_policy::{
     AgentRules, AttenuationError, Decision, DelegablePatterns, Executes, Layer, Location, PathRoots, PatternError,

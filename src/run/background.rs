@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{MutexGuard, OwnedMutexGuard};
 use tracing::warn;
 
 use super::exec::may_ping;
@@ -16,13 +16,14 @@ use super::nearby_jobs;
 use super::prompt::{Budget, ForkFacts};
 use super::restrictions::Restrictions;
 use super::runner::{RunSettings, Runner};
-use super::setup::Setup;
+use super::setup::{Setup, Spawned};
+use super::spawn::RunningSessions;
 use super::system_prompt::SystemPrompt;
 use super::thread::Thread;
 use super::turn::{Turn, session_is_missing};
 use crate::agent::{AgentClient, AttemptEnd, AttemptReport, ClientOptions, Sandbox, SessionMode};
 use crate::bot::{budget, main_session};
-use crate::definition::{Background, Kind, Remember};
+use crate::definition::{Background, Definition, Kind, Remember};
 use crate::journal::{EventKind, ForkRecord, PendingUpdates};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -142,15 +143,13 @@ impl Runner {
         let run_dir = self.run_dir(job)?;
         let fork = self.fork_of(&job.definition.id).await?;
         // Held until the session's host is known, since its policy may be set at any moment.
-        let (running, spawned) = match job.definition.kind() {
+        let (running, spawned, setup) = match job.definition.kind() {
             Kind::Session => {
-                let running = self.spawner.running.lock().await;
-                (Some(running), Some(self.spawner.spawned(&job.definition.id).await?))
+                let (running, spawned, setup) = self.session_setup(&job.definition).await?;
+                (Some(running), Some(spawned), setup)
             }
-            Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None),
+            Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None, self.setup(&job.definition, None).await?),
         };
-        let limits = self.spawner.limits_of(&job.definition, spawned.as_ref(), fork.as_ref()).await?;
-        let setup = self.spawner.setup(&job.definition, spawned.as_ref(), &limits)?;
         let sandbox = match client.starts_processes() {
             true => Some(self.sandbox(&setup, &run_dir, &settings)?),
             false => None,
@@ -178,6 +177,29 @@ impl Runner {
             sandbox: limited,
             host,
         })
+    }
+
+    /// Returns the setup of a session with its present policy, and keeps the policy from being set until the guard is dropped.
+    async fn session_setup(
+        &self,
+        session: &Arc<Definition>,
+    ) -> Result<(MutexGuard<'_, RunningSessions>, Spawned, Setup), Refusal> {
+        loop {
+            let spawned = self.spawner.spawned(&session.id).await?;
+            // Others wait for the guard, so this comes first: long lists of tools take long.
+            let setup = self.setup(session, Some(spawned.clone())).await?;
+            let running = self.spawner.running.lock().await;
+            if self.spawner.spawned(&session.id).await? == spawned {
+                return Ok((running, spawned, setup));
+            }
+        }
+    }
+
+    /// Returns the setup of a run, made on a thread for that.
+    pub(super) async fn setup(&self, job: &Arc<Definition>, spawned: Option<Spawned>) -> Result<Setup, Refusal> {
+        let (spawner, job) = (Arc::clone(&self.spawner), Arc::clone(job));
+        let made = tokio::task::spawn_blocking(move || spawner.setup(&job, spawned.as_ref()));
+        made.await.map_err(|error| Refusal::environment(error.to_string()))?
     }
 
     /// Waits for the turn of a message in a fork. The fork's conversation does not change while the returned guard is held.

@@ -4,14 +4,13 @@
 //! a crash. Turns of one conversation run one after the other, in the order of
 //! the messages. Conversations do not wait for each other.
 
-use std::path::Path;
-
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::definition::{Definition, DefinitionId, Draft, Kind, When, parse};
+use crate::definition::{Definition, DefinitionId, Draft, When};
 use crate::journal::{NewSession, Resumable, RunId, SessionStart};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
+use super::limits::as_fired;
 use super::spawn::{LONGEST_PROMPT, Spawner};
 
 /// Maximum number of messages that wait for their turn.
@@ -85,20 +84,14 @@ impl Spawner {
 impl Spawner {
     /// Parses the definition as it was when the run fired.
     pub(super) fn fired(&self, run: &Resumable) -> Option<Definition> {
-        self.as_fired(&run.id, run.kind, run.definition.as_ref()?)
-    }
-
-    /// Parses the recorded text of a run's definition.
-    pub(super) fn as_fired(&self, id: &DefinitionId, kind: Kind, text: &str) -> Option<Definition> {
-        let file = Path::new("runs").join(format!("{id}.md"));
-        parse(kind, &file, text.as_bytes(), &self.defaults).definition
+        as_fired(&run.id, run.kind, run.definition.as_ref()?, &self.defaults)
     }
 
     /// Applies a job's rules to a turn that continues its conversation. Text that the job has read must not gain the job's missing rights.
     async fn restrict_as_job(&self, draft: &mut Draft, run: &RunId) -> Result<(), Refusal> {
         let gone = || Refusal::user(format!("the conversation of run {run} is not there any more"));
         let job = self.journal.conversation_of(run).await?.ok_or_else(gone)?;
-        let parsed = self.fired(&job).ok_or_else(gone)?;
+        let parsed = self.of_conversation(self.fired(&job).ok_or_else(gone)?).await?;
         let of_job = Draft::from(&parsed);
         *draft = Draft {
             background: true,

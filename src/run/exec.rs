@@ -82,8 +82,7 @@ impl Runner {
         let settings = self.settings();
         let runner = self.line_runner().await?;
         let run_dir = self.run_dir(job)?;
-        let makers = self.spawner.makers_of(&job.definition).await?;
-        let setup = self.spawner.setup(&job.definition, None, &makers)?;
+        let setup = self.setup(&job.definition, None).await?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
         let host = Arc::new(self.host(job, setup.policy, Some(sandbox), &settings, EXEC));
         let expected = job

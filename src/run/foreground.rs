@@ -97,7 +97,7 @@ impl Runner {
             Some(_) => self.main_run_dir().await?,
             None => self.run_dir(job)?,
         };
-        let setup = self.spawner.setup(&job.definition, None, &[])?;
+        let setup = self.spawner.setup(&job.definition, None)?;
         // The main session has no sandbox if its rules grant every program or no shell at all. Its agents always have one.
         let everything = setup.policy.shell(None).is_none_or(|shell| shell.everything);
         let sandbox = if !client.starts_processes() || everything && setup.granted_to_agents.is_empty() {

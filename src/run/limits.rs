@@ -1,79 +1,223 @@
-//! The jobs whose present files limit a run, besides its own file.
+//! The present limits of jobs that other jobs have made, and of conversations of jobs.
 //!
-//! A job that another job has made gets at most what its maker's file grants now, so a right that the person takes from a job is
-//! taken from what it has made, too. The same holds for an agent that a run has started, and for a turn that continues a job's
-//! conversation: they come of a run, and the job's file may have changed since.
+//! A job that another job has made runs as if it were made now: with the restrictions that its maker's file adds, and not at all if it
+//! has more rights than its maker. So a right that the person takes from a job is taken from what it has made, too. A turn that continues
+//! a job's conversation has the rights of the job's present file.
+//!
+//! The file of a reminder is removed once it has fired. So a maker that is gone counts as it was when it ran last. A maker whose file has
+//! an error lets nothing run.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::setup::Spawned;
 use super::spawn::Spawner;
-use crate::definition::{Definition, DefinitionId, Kind, Mode, next_maker, parse_pushed};
-use crate::journal::{ForkRecord, RunId};
-use crate::policy::BgForkConfig;
+use crate::definition::{Background, Defaults, Definition, DefinitionId, Kind, Mode, next_maker, parse, parse_pushed};
+use crate::home::Home;
+use crate::journal::{JournalError, JournalReader, RunId};
+use crate::policy::{BgForkConfig, PathRoots, ToolPattern, attenuate};
 use crate::refusal::Refusal;
 
+/// Maximum number of makers above a job, those of gone reminders included. They are no limits themselves.
+const LONGEST_LINE: usize = 100;
+
+/// Maximum number of makers that limit a job. To compare two lists takes long.
+const MAX_LIMITS: usize = 8;
+
 impl Spawner {
-    /// Returns the jobs that limit a run of a definition. `fork` is given for a turn of a fork.
+    /// Returns a job with the restrictions that its makers' present files add.
     ///
     /// # Errors
-    /// An error if the journal cannot be read, or no longer has the run that this one comes of.
-    pub(super) async fn limits_of(
-        &self,
-        definition: &Definition,
-        spawned: Option<&Spawned>,
-        fork: Option<&ForkRecord>,
-    ) -> Result<Vec<Arc<Definition>>, Refusal> {
-        let continued = fork.and_then(|fork| fork.from_run.as_ref());
-        let Some(run) = continued.or_else(|| spawned?.by.as_ref()) else {
-            return self.makers_of(definition).await;
-        };
-        let fired = self.job_of(run).await?;
-        let mut limits = self.makers_of(&fired).await?;
-        match self.present(&fired.id).await? {
-            Some(present) => limits.push(present),
-            // The file of a reminder is removed once it has fired; that of another job is removed by the person.
-            None if continued.is_some() && matches!(fired.kind(), Kind::Routine | Kind::Webhook) => {
-                limits.push(Arc::new(without_tools(fired)));
-            }
-            None => {}
+    /// A sentence, without words of the job, if it has more rights than a maker, or if a maker's file has an error.
+    pub(super) async fn limited(&self, job: &Arc<Definition>) -> Result<Arc<Definition>, Refusal> {
+        if job.created_by.is_none() {
+            return Ok(Arc::clone(job));
         }
-        Ok(limits)
+        let limits = self.limits_of(job).await?;
+        let (job, places) = (Arc::clone(job), self.places());
+        let main_tools = self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).main_tools.clone();
+        let limited = tokio::task::spawn_blocking(move || {
+            let limited = limit(&job, &limits, &main_tools, &places);
+            limited.map_err(|_| {
+                Refusal::denied(format!("{} has more rights than the job that made it", job.title()))
+                    .hint(format!("`ollim-bot check {}` says which", job.id))
+            })
+        });
+        let limited = limited.await.map_err(|error| Refusal::environment(error.to_string()))?;
+        limited.map(Arc::new)
     }
 
-    /// Returns the makers of a job that still exist, the nearest first, as their files are now.
+    /// Returns the restrictions that a job's conversation has now. `fired`: the job as it was when the run fired.
     ///
     /// # Errors
-    /// An error if the journal cannot be read.
-    pub(super) async fn makers_of(&self, job: &Definition) -> Result<Vec<Arc<Definition>>, Refusal> {
-        let mut makers = Vec::new();
-        while let Some(id) = next_maker(job, &makers) {
-            let Some(maker) = self.present(id).await? else { break };
-            makers.push(maker);
+    /// See [`Self::limited`].
+    pub(super) async fn of_conversation(&self, fired: Definition) -> Result<Definition, Refusal> {
+        let present = self.present(&fired.id).await?.filter(|present| present.kind() == fired.kind());
+        let job = match (present, fired.kind()) {
+            (Some(present), _) if present.background().is_some() => with_rights_of(fired, &present),
+            // Of these kinds only the person removes the file.
+            (None, Kind::Routine | Kind::Webhook) => without_tools(fired),
+            _ => fired,
+        };
+        self.limited(&Arc::new(job)).await.map(Arc::unwrap_or_clone)
+    }
+
+    /// Returns the makers that limit a job, the nearest first.
+    async fn limits_of(&self, job: &Definition) -> Result<Vec<Arc<Definition>>, Refusal> {
+        let mut line = MakersOf::default();
+        while let Some(id) = line.next(job) {
+            match self.present(&id).await? {
+                Some(maker) => line.add_present(maker),
+                None => match self.journal.read(|journal| last_run(&id, &self.defaults, journal)).await? {
+                    Some(gone) => line.add_gone(gone),
+                    None => break,
+                },
+            }
         }
-        Ok(makers)
+        line.limits()
     }
 
     /// Returns the present definition with an id, from a file or from the database.
     async fn present(&self, id: &DefinitionId) -> Result<Option<Arc<Definition>>, Refusal> {
-        if let Some(found) = self.definitions.fresh(id).await {
-            return Ok(Some(found));
+        match self.definitions.fresh(id).await {
+            Err(error) => Err(not_in_force(&error.to_string())),
+            Ok(Some(found)) => Ok(Some(found)),
+            Ok(None) => {
+                let found = self.journal.read(|journal| in_database(id, &self.home, &self.defaults, journal)).await?;
+                Ok(found?.map(Arc::new))
+            }
         }
-        let Some(row) = self.journal.read(|journal| journal.pushed(std::slice::from_ref(id))).await?.pop() else {
-            return Ok(None);
-        };
-        let zone = Some(&*row.zone);
-        let parsed = parse_pushed(&self.home, row.kind, &row.id, row.text.as_bytes(), zone, &self.defaults);
-        Ok(parsed.definition.map(Arc::new))
+    }
+}
+
+/// The makers of a job: its maker, that job's maker, and so on.
+#[derive(Default)]
+pub struct MakersOf {
+    all: Vec<Arc<Definition>>,
+    limits: Vec<Arc<Definition>>,
+}
+
+impl MakersOf {
+    /// Returns the id of the next maker to look up; `None` if there is none.
+    #[must_use]
+    pub fn next(&self, job: &Definition) -> Option<DefinitionId> {
+        next_maker(job, &self.all).filter(|_| self.all.len() < LONGEST_LINE).cloned()
     }
 
-    /// Returns the definition of a run, as it was when the run fired.
-    async fn job_of(&self, run: &RunId) -> Result<Definition, Refusal> {
-        let gone = || Refusal::environment(format!("there is no record of run {run}, and this one comes of it"));
-        let record = self.journal.read(|journal| journal.run(run)).await?.ok_or_else(gone)?;
-        let text = record.definition.as_deref().ok_or_else(gone)?;
-        self.as_fired(&record.id, record.kind, text).ok_or_else(gone)
+    /// Adds a maker as it is now.
+    pub fn add_present(&mut self, maker: Arc<Definition>) {
+        self.limits.push(Arc::clone(&maker));
+        self.all.push(maker);
     }
+
+    /// Adds a maker that is gone, as it ran last. A reminder goes by itself, and had these rights when it made the job.
+    pub fn add_gone(&mut self, maker: Definition) {
+        let maker = Arc::new(maker);
+        if maker.kind() != Kind::Reminder {
+            self.limits.push(Arc::clone(&maker));
+        }
+        self.all.push(maker);
+    }
+
+    /// Returns the makers that limit the job.
+    ///
+    /// # Errors
+    /// A sentence if there are too many.
+    pub fn limits(self) -> Result<Vec<Arc<Definition>>, Refusal> {
+        if self.limits.len() > MAX_LIMITS {
+            let why = format!("a line of more than {MAX_LIMITS} jobs has made it, one the other");
+            return Err(Refusal::denied(why).hint("remove its line `created_by` if you want it"));
+        }
+        Ok(self.limits)
+    }
+}
+
+/// Returns a job with the restrictions that its makers add. May take seconds if the lists are long.
+///
+/// # Errors
+/// A sentence that names the right which the job has and a maker does not have.
+pub fn limit(
+    job: &Definition,
+    limits: &[Arc<Definition>],
+    main_tools: &[ToolPattern],
+    places: &PathRoots,
+) -> Result<Definition, Refusal> {
+    let mut job = job.clone();
+    let is_command = job.command.is_some();
+    for maker in limits {
+        let (Mode::Background(own), Some(of_maker)) = (&mut job.mode, maker.background()) else { continue };
+        if own.restrictions != of_maker.restrictions {
+            let rights = (&of_maker.restrictions, &own.restrictions);
+            let limited = attenuate(&maker.title(), rights.0, rights.1, main_tools, Some(places));
+            own.restrictions = limited.map_err(|error| Refusal::denied(error.to_string()))?;
+        }
+        keep_agent(own, of_maker, is_command).map_err(|agent| {
+            Refusal::denied(format!("{} runs as the agent `{agent}`, and it does not", maker.title()))
+        })?;
+    }
+    Ok(job)
+}
+
+/// Has a job run as its maker's agent.
+///
+/// # Errors
+/// The agent, if the job has another one or is a command.
+fn keep_agent(own: &mut Background, maker: &Background, is_command: bool) -> Result<(), String> {
+    match &maker.agent {
+        Some(agent) if is_command || own.agent.get_or_insert_with(|| agent.clone()) != agent => Err(agent.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the definition of the database with an id, if there is one.
+///
+/// # Errors
+/// A failure of the journal, or a refusal if this host cannot read the definition.
+pub fn in_database(
+    id: &DefinitionId,
+    home: &Home,
+    defaults: &Defaults,
+    journal: &JournalReader,
+) -> Result<Result<Option<Definition>, Refusal>, JournalError> {
+    let Some(row) = journal.pushed(std::slice::from_ref(id))?.pop() else { return Ok(Ok(None)) };
+    let parsed = parse_pushed(home, row.kind, &row.id, row.text.as_bytes(), Some(&row.zone), defaults);
+    Ok(match parsed.definition {
+        Some(definition) => Ok(Some(definition)),
+        None => Err(not_in_force(&format!("`{id}` of the database has an error"))),
+    })
+}
+
+/// Returns a definition as it was when it ran last; `None` if there is no record of that.
+///
+/// # Errors
+/// A failure of the journal.
+pub fn last_run(
+    id: &DefinitionId,
+    defaults: &Defaults,
+    journal: &JournalReader,
+) -> Result<Option<Definition>, JournalError> {
+    let latest: Option<RunId> = journal.latest(id, 1)?.pop();
+    let record = latest.map(|run| journal.run(&run)).transpose()?.flatten();
+    Ok(record.and_then(|record| as_fired(&record.id, record.kind, record.definition.as_ref()?, defaults)))
+}
+
+/// Parses the recorded text of a run's definition.
+pub(super) fn as_fired(id: &DefinitionId, kind: Kind, text: &str, defaults: &Defaults) -> Option<Definition> {
+    let file = Path::new("runs").join(format!("{id}.md"));
+    parse(kind, &file, text.as_bytes(), defaults).definition
+}
+
+fn not_in_force(why: &str) -> Refusal {
+    Refusal::user(format!("{why}, so it is not known what this run may do"))
+        .hint("`ollim-bot check` says what is wrong there")
+}
+
+/// Returns a job as it fired, with the restrictions and the agent of its present file.
+fn with_rights_of(mut fired: Definition, present: &Definition) -> Definition {
+    if let (Mode::Background(own), Some(present)) = (&mut fired.mode, present.background()) {
+        own.restrictions = present.restrictions.clone();
+        own.agent.clone_from(&present.agent);
+    }
+    fired
 }
 
 fn without_tools(mut job: Definition) -> Definition {

@@ -21,7 +21,7 @@ pub mod forks;
 pub mod gate;
 mod host;
 pub mod kernel_support;
-mod limits;
+pub mod limits;
 pub mod memory;
 pub mod nearby_jobs;
 pub mod needs;

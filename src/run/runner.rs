@@ -189,15 +189,13 @@ impl Launcher for Runner {
         if writer.is_delivered_as_written() {
             return false;
         }
-        let makers = (self.spawner.makers_of(watcher).await, self.spawner.makers_of(writer).await);
-        let (Ok(of_watcher), Ok(of_writer)) = makers else { return true };
         let (spawner, writer, watcher) = (Arc::clone(&self.spawner), Arc::clone(writer), Arc::clone(watcher));
         let servers = self.mcp_servers.settings();
         let looked = tokio::task::spawn_blocking(move || {
-            let setup = |job: &Definition, makers: &[_]| spawner.setup(job, None, makers).ok();
-            let sight = Sight::of(&setup(&watcher, &of_watcher)?, &spawner.home);
+            let setup = |definition: &Definition| spawner.setup(definition, None).ok();
+            let sight = Sight::of(&setup(&watcher)?, &spawner.home);
             let place = watching::place(watcher.watches()?, &sight).ok()?;
-            Some(watching::writes_into(&place, &setup(&writer, &of_writer)?.policy, &spawner.home, &servers).is_some())
+            Some(watching::writes_into(&place, &setup(&writer)?.policy, &spawner.home, &servers).is_some())
         });
         looked.await.ok().flatten().unwrap_or(true)
     }
@@ -261,6 +259,7 @@ impl Runner {
 
     /// Runs an attempt by the job's command or by a client.
     async fn attempt(&self, job: &Job) -> Result<AttemptReport, Refusal> {
+        let job = &Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
         if let (Mode::Background(_), Some(command)) = (&job.definition.mode, &job.definition.command) {
             return self.exec(job, command).await;
         }

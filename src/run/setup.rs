@@ -5,13 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
 use crate::home::Home;
-use crate::journal::RunId;
 use crate::policy::{
     self, AgentRules, BOT, BgForkConfig, JobNetwork, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict,
 };
@@ -45,8 +43,6 @@ pub struct Setup {
 /// contains the caller's restrictions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spawned {
-    /// The run that started it; `None` if the person did.
-    pub by: Option<RunId>,
     /// The caller's title.
     pub caller: String,
     /// The agent that its caller runs as.
@@ -56,27 +52,21 @@ pub struct Spawned {
 }
 
 impl Setup {
-    /// Returns the setup of a definition's run. `spawned` is given for a spawned agent. `limits` are jobs whose files limit it too.
+    /// Returns the setup of a definition's run. `spawned` is given for a spawned agent.
     ///
     /// # Errors
     /// [`AgentError`] if the agent that it runs as cannot be used now, or does not fit.
     pub fn of(
         definition: &Definition,
         spawned: Option<&Spawned>,
-        limits: &[Arc<Definition>],
         settings: &RunSettings,
         places: &PathRoots,
         agents: &Agents,
     ) -> Result<Self, AgentError> {
-        let Some(background) = definition.background() else {
-            return Self::main_session(definition, settings, places, agents);
-        };
-        let mut setup = Self::background(definition, background, spawned, settings, places, agents)?;
-        for job in limits {
-            setup.limit_by(job, &settings.main_tools, agents)?;
+        match definition.background() {
+            None => Self::main_session(definition, settings, places, agents),
+            Some(background) => Self::background(definition, background, spawned, settings, places, agents),
         }
-        let callable = agents.usable().filter(|agent| !agent.main_session_only).collect();
-        setup.with_callable(callable, background.restrictions.allowed_tools().is_some(), places)
     }
 
     fn main_session(
@@ -148,28 +138,8 @@ impl Setup {
         if let Some(own) = own {
             setup.narrow(&own.rules(), &settings.main_tools);
         }
-        Ok(setup)
-    }
-
-    /// Limits the setup to what another job's file grants. A foreground job has the main session's tools, which limit nothing.
-    fn limit_by(&mut self, job: &Definition, main_tools: &[ToolPattern], agents: &Agents) -> Result<(), AgentError> {
-        let Some(Background { agent, restrictions, .. }) = job.background() else { return Ok(()) };
-        let granted = with_asked(restrictions, main_tools);
-        let denied = restrictions.disallowed_tools().unwrap_or_default();
-        self.policy = policy::limited_by(self.policy.clone(), &job.title(), restrictions, main_tools);
-        self.options.never_compact |= restrictions.asked_tools().iter().any(opens_files);
-        self.granted = BOT.intersection(&self.granted, &granted);
-        self.without(denied);
-        if restrictions.network == JobNetwork::None {
-            self.network = JobNetwork::None;
-        }
-        let only = restrictions.allowed_tools().map(|_| &*granted);
-        self.restrictions.narrow(only, denied, main_tools);
-        self.restrictions.asked.extend(restrictions.asked_tools().iter().cloned());
-        if let Some(name) = agent {
-            self.narrow(&agents.for_background(name)?.rules(), main_tools);
-        }
-        Ok(())
+        let callable = agents.usable().filter(|agent| !agent.main_session_only).collect();
+        setup.with_callable(callable, restrictions.allowed_tools().is_some(), places)
     }
 
     /// Limits the setup to the rights of an agent.

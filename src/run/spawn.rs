@@ -226,27 +226,21 @@ impl Spawner {
             own.map_err(|error| Refusal::user(format!("the policy of session {id} cannot be read: {error}")))?;
         let global = self.settings.read().unwrap_or_else(PoisonError::into_inner).spawned_tools.clone();
         Ok(Spawned {
-            by: session.by,
             caller: session.caller,
             caller_agent: session.caller_agent,
             tools: ToolLists::merged(&global, own.as_ref()),
         })
     }
 
-    /// Returns the setup of a definition's run. See [`Setup::of`]. It reads the agents' files now, since they may be edited at any time.
-    pub(super) fn setup(
-        &self,
-        definition: &Definition,
-        spawned: Option<&Spawned>,
-        limits: &[Arc<Definition>],
-    ) -> Result<Setup, Refusal> {
+    /// Returns the setup of a definition's run. It reads the agents' files now, since they may be edited at any time.
+    pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, Refusal> {
         let agents = Agents::load(&self.home, Some(&self.user_home));
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Setup::of(definition, spawned, limits, &settings, &self.places(), &agents)
+        Setup::of(definition, spawned, &settings, &self.places(), &agents)
             .map_err(|error| Refusal::user(error.to_string()))
     }
 
-    fn places(&self) -> PathRoots {
+    pub(super) fn places(&self) -> PathRoots {
         PathRoots { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 

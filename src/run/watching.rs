@@ -348,10 +348,9 @@ impl FolderWatches {
     ) -> Result<T, WatchError> {
         let gone = || WatchError::Other("its file is gone".to_owned());
         let definition = self.definitions.of(id).await.ok_or_else(gone)?;
-        let makers = self.spawner.makers_of(&definition).await.map_err(|why| WatchError::Other(why.to_string()))?;
         let (spawner, home) = (self.spawner.clone(), self.home.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            let setup = spawner.setup(&definition, None, &makers).map_err(|why| WatchError::Other(why.to_string()))?;
+            let setup = spawner.setup(&definition, None).map_err(|why| WatchError::Other(why.to_string()))?;
             look(&Sight::of(&setup, &home))
         });
         looked.await.unwrap_or_else(|error| Err(WatchError::Other(error.to_string())))

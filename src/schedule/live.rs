@@ -21,6 +21,11 @@ use crate::definition::{
 /// All problems of a file; empty if it was corrected, or is gone.
 pub type ProblemsOfFile = (PathBuf, Vec<Problem>);
 
+/// The error of a file whose id is known, and which is not in force.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the file of `{0}` has an error")]
+pub struct NotInForce(DefinitionId);
+
 /// The definitions of a data folder, kept in sync with its files and with the schedule. Clones share them.
 #[derive(Clone, Debug)]
 pub struct LiveDefinitions {
@@ -66,11 +71,19 @@ impl LiveDefinitions {
         self.store.lock().await.get(id).cloned()
     }
 
-    /// Returns the definition in force with this id, after its file has been read again.
-    pub async fn fresh(&self, id: &DefinitionId) -> Option<Arc<Definition>> {
-        let file = self.of(id).await?.file.clone();
-        self.reread_files(vec![file]).await;
-        self.of(id).await
+    /// Returns the definition in force with this id, after its file has been read again; `None` if no file has the id.
+    ///
+    /// # Errors
+    /// [`NotInForce`] if a file has the id and is not in force.
+    pub async fn fresh(&self, id: &DefinitionId) -> Result<Option<Arc<Definition>>, NotInForce> {
+        if let Some(found) = self.of(id).await {
+            self.reread_files(vec![found.file.clone()]).await;
+        }
+        let store = self.store.lock().await;
+        match store.get(id) {
+            None if store.is_claimed(id) => Err(NotInForce(id.clone())),
+            found => Ok(found.cloned()),
+        }
     }
 
     /// Returns all definitions in force and all problems. Blocks the thread.

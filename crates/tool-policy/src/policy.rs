@@ -56,14 +56,16 @@ impl Policy {
     /// Returns the policy of a background job.
     #[must_use]
     pub fn background(rules: &JobRules<'_>, roots: &PathRoots, application: &'static Application) -> Self {
-        Self::new(true, job_lists(rules, application), roots, application)
-    }
-
-    /// Narrows the policy to the rules of another job too: of the job that made this one, or of the job that a conversation continues.
-    #[must_use]
-    pub fn limited_by(mut self, rules: &JobRules<'_>) -> Self {
-        self.lists.insert(0, job_lists(rules, self.application));
-        self
+        let JobRules { owner, allowed, disallowed, ask, main_tools } = *rules;
+        let allow = match allowed {
+            Some(patterns) => allowlist(owner, patterns, application),
+            None => compiled(main_tools, &Origin::MainTools, application),
+        };
+        let deny = denied(disallowed, &Origin::Disallowed(owner.into()), application);
+        let granted = if allowed.is_none() { main_tools } else { &[] };
+        let ask = asked(ask, granted, &Origin::Asked(owner.into()), application);
+        let lists = RuleSet { owner: owner.into(), allow: Some(allow), ask, deny, read_only: false };
+        Self::new(true, lists, roots, application)
     }
 
     /// Returns the policy of the main session: calls that `main_tools` grants and read-only calls pass. The person is asked about
@@ -397,18 +399,6 @@ fn allowlist(owner: &str, patterns: &[ToolPattern], application: &'static Applic
     let automatic = application.always_allowed().filter(|pattern| !patterns.contains(pattern));
     rules.extend(automatic.map(|pattern| Rule::new(&pattern, Origin::Automatic, application)));
     rules
-}
-
-fn job_lists(rules: &JobRules<'_>, application: &'static Application) -> RuleSet {
-    let JobRules { owner, allowed, disallowed, ask, main_tools } = *rules;
-    let allow = match allowed {
-        Some(patterns) => allowlist(owner, patterns, application),
-        None => compiled(main_tools, &Origin::MainTools, application),
-    };
-    let deny = denied(disallowed, &Origin::Disallowed(owner.into()), application);
-    let granted = if allowed.is_none() { main_tools } else { &[] };
-    let ask = asked(ask, granted, &Origin::Asked(owner.into()), application);
-    RuleSet { owner: owner.into(), allow: Some(allow), ask, deny, read_only: false }
 }
 
 fn agent_lists(agent: &AgentRules, application: &'static Application) -> RuleSet {

@@ -16,7 +16,7 @@ fn definition(fields: &str) -> Definition {
 }
 
 fn of(fields: &str) -> Setup {
-    Setup::of(&definition(fields), None, &[], &settings(), &places(), &Agents::built_in()).unwrap()
+    Setup::of(&definition(fields), None, &settings(), &places(), &Agents::built_in()).unwrap()
 }
 
 fn words(patterns: &[ToolPattern]) -> Vec<String> {
@@ -50,7 +50,7 @@ fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
         ..Spawned::default()
     };
     let job = definition("background: true\nallowed_tools: [Edit, WebFetch, 'Bash(git log *)']\n");
-    let setup = Setup::of(&job, Some(&spawned), &[], &settings(), &places(), &Agents::built_in()).unwrap();
+    let setup = Setup::of(&job, Some(&spawned), &settings(), &places(), &Agents::built_in()).unwrap();
     assert_eq!(words(&setup.granted), ["Read", "Edit(notes/**)", "Read(notes/**)"]);
     assert!(setup.policy.is_spawned());
 }
@@ -66,14 +66,14 @@ fn the_main_session_gets_as_many_agents_as_fit() {
         std::fs::write(home.agents().join(format!("{name}.md")), text).unwrap();
     }
     let agents = Agents::load(&home, None);
-    let setup = Setup::of(&definition(""), None, &[], &settings(), &places(), &agents).unwrap();
+    let setup = Setup::of(&definition(""), None, &settings(), &places(), &agents).unwrap();
     let handed: serde_json::Value = serde_json::from_str(&setup.options.agents.unwrap()).unwrap();
     let names: Vec<&String> = handed.as_object().unwrap().keys().collect();
     assert!(names.iter().any(|name| *name == "small") && names.iter().any(|name| *name == "Explore"), "{names:?}");
     assert!(!names.iter().any(|name| *name == "large"), "{names:?}");
     // A job that names the agent fails.
     let job = definition("background: true\nallowed_tools: [Agent(Explore), Agent(large)]\n");
-    let error = Setup::of(&job, None, &[], &settings(), &places(), &agents).unwrap_err();
+    let error = Setup::of(&job, None, &settings(), &places(), &agents).unwrap_err();
     assert!(matches!(error, AgentError::TooLong { .. }), "{error}");
 }
 
