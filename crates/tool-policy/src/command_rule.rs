@@ -252,12 +252,15 @@ impl CommandRule {
     }
 
     /// Returns whether a call matches without tests in front of the first one that the rule names. They only leave less
-    /// (`find . -type f -name x`).
+    /// (`find . -type f -name x`), if the rule has no "or".
     fn fits_without_tests(&self, call: &[String]) -> bool {
         let Some(expression) = self.program().and_then(|program| programs::by_base_name(program).options.expression)
         else {
             return false;
         };
+        if !expression::narrows(&self.words) {
+            return false;
+        }
         let Some(at) = expression::first_test(expression, &self.words) else { return false };
         if self.granting.is_exact() || call.get(..at) != self.words.get(..at) {
             return false;

@@ -17,7 +17,10 @@ pub(super) struct Expression {
 }
 
 /// Words of an expression that are no tests, or show something.
-const MORE_THAN_TESTS: Names = "ls not o or print print0 printf prune quit";
+const MORE_THAN_TESTS: Names = "d depth ls not o or print print0 printf prune quit";
+
+/// Words of a rule by which a test in front of it can leave more: what follows applies if the tests before it fail, or is not looked at.
+const MORE_BEHIND_LESS: Names = "-o -or , ! -not ( ) \\! \\( \\) -prune -quit";
 
 /// Maximum number of tests in front of those that a rule names.
 const MAX_TESTS: usize = 16;
@@ -73,6 +76,11 @@ pub(super) fn first_test(expression: &Expression, words: &[String]) -> Option<us
     };
     let at = words.iter().position(is_test)?;
     words[..at].iter().all(|word| !word.contains(STAR) && !["(", ")", "!", ","].contains(&word.as_str())).then_some(at)
+}
+
+/// Returns whether a further test in front of the words of a rule only leaves less.
+pub(super) fn narrows(words: &[String]) -> bool {
+    !words.iter().any(|word| contains(MORE_BEHIND_LESS, word))
 }
 
 /// Returns what stays of the words of an expression without its first test, without its first two, and so on, as long as these tests

@@ -978,6 +978,47 @@ fn tests_in_front_of_those_of_a_rule_only_leave_less() {
             &["find . -type f -maxdepth 1 -name x -delete"],
             &["find . -maxdepth 5 -maxdepth 1 -name x -delete", "find . -maxdepth 5 -name x -delete"],
         ),
+        // Behind an "or" they leave more, and so they do if they keep the search from being cut short.
+        (
+            "find . -name keep -o -name *.tmp -delete",
+            &["find . -name keep -o -name a.tmp -delete"],
+            &[
+                "find . -false -name keep -o -name keep.tmp -delete",
+                "find . -type d -name keep -o -name keep.tmp -delete",
+            ],
+        ),
+        (
+            "find notes -path notes/keep -prune -o -name *.tmp -exec rm {} ';'",
+            &["find notes -path notes/keep -prune -o -name a.tmp -exec rm {} ;"],
+            &[
+                "find notes -false -path notes/keep -prune -o -name a.tmp -exec rm {} ;",
+                "find notes -type f -path notes/keep -prune -o -name a.tmp -exec rm {} ;",
+                "find notes -mindepth 2 -path notes/keep -prune -o -name a.tmp -exec rm {} ;",
+            ],
+        ),
+        ("find . -name keep -or -name *.tmp -delete", &[], &["find . -false -name keep -or -name keep.tmp -delete"]),
+        ("find . -name keep , -name *.tmp -delete", &[], &["find . -false -name keep , -name keep.tmp -delete"]),
+        (
+            "find . -type f ! -name keep* -delete",
+            &["find . -type f ! -name keep.md -delete"],
+            &["find . -false -type f ! -name keep.md -delete"],
+        ),
+        (
+            "find . -type f -not -name keep* -delete",
+            &["find . -type f -not -name keep.md -delete"],
+            &["find . -false -type f -not -name keep.md -delete"],
+        ),
+        (
+            r"find . -type f \( -name *.tmp \) -delete",
+            &["find . -type f ( -name a.tmp ) -delete"],
+            &["find . -false -type f ( -name a.tmp ) -delete"],
+        ),
+        ("find . -name *.tmp -quit", &["find . -name a.tmp -quit"], &["find . -false -name a.tmp -quit"]),
+        (
+            "find . -name *.tmp -delete",
+            &["find . -type f -name a.tmp -delete"],
+            &["find . -depth -name a.tmp -delete", "find . -d -name a.tmp -delete"],
+        ),
     ]);
 }
 
