@@ -7,8 +7,8 @@
 
 use crate::fetch;
 use crate::programs::{
-    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, ScriptOperands,
-    Syntax, git,
+    self, Class, CommandOperands, ContainerOptions, Effect, GuardedOption, HarmlessOptions, Names, Options, Program,
+    ScriptOperands, Syntax, git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -469,54 +469,106 @@ fn more_than_looking(program: &Program, arguments: &[String]) -> Vec<GivenOption
     found.map(|word| GivenOption::word(word, Effect::Leads)).collect()
 }
 
-/// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.
-pub(super) fn behind_container<'a>(program: &Program, arguments: &'a [String]) -> Option<&'a [String]> {
+/// The words behind the subcommand of a program that makes a container.
+struct Container<'a> {
+    known: &'static ContainerOptions,
+    behind: &'a [String],
+    /// Whether the subcommand may be a value, so that a later word is the subcommand.
+    in_doubt: bool,
+}
+
+/// Returns them, or `None` for other programs and subcommands.
+fn container<'a>(program: &Program, arguments: &'a [String]) -> Option<Container<'a>> {
     let known = program.container?;
+    let makes = |word: &str| programs::contains(known.subcommands, word);
     let mut rest = arguments;
     while let [word, others @ ..] = rest {
         rest = match word.as_str() {
             word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
-            word if word.starts_with('-') || programs::contains(known.groups, word) => others,
-            word => return programs::contains(known.subcommands, word).then_some(others),
+            word if programs::contains(known.groups, word) || programs::contains(known.switches, word) => others,
+            word if word.starts_with("--") && word.contains('=') => others,
+            // The next word may be its value.
+            word if word.starts_with('-') => {
+                let at = others.iter().position(|word| makes(word))?;
+                return Some(Container { known, behind: &others[at + 1..], in_doubt: true });
+            }
+            word => return makes(word).then_some(Container { known, behind: others, in_doubt: false }),
         };
     }
     None
 }
 
+/// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.
+pub(super) fn behind_container<'a>(program: &Program, arguments: &'a [String]) -> Option<&'a [String]> {
+    container(program, arguments).map(|container| container.behind)
+}
+
+/// What the next word of a call may be. In doubt it is both. If it is neither, the image has ended the options.
+#[derive(Clone, Copy)]
+struct Next {
+    /// An option, or the image.
+    option: bool,
+    /// The value of the option before it.
+    value: bool,
+}
+
+impl Next {
+    const OPTION: Self = Self { option: true, value: false };
+    const VALUE: Self = Self { option: false, value: true };
+    const EITHER: Self = Self { option: true, value: true };
+    const END: Self = Self { option: false, value: false };
+}
+
 /// Returns the options with which a container is made that may open something to it. They stand in front of the image.
 fn of_container(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let (Some(known), Some(behind)) = (program.container, behind_container(program, arguments)) else {
-        return Vec::new();
-    };
+    let Some(Container { known, behind, in_doubt }) = container(program, arguments) else { return Vec::new() };
     let mut found = Vec::new();
-    let mut give = |shown: String| match programs::contains(known.harmless, &shown) {
-        true => {}
-        false => found.push(GivenOption::word(shown, Effect::Destroys)),
-    };
-    let mut rest = behind.iter();
-    while let Some(word) = rest.next() {
-        let text = word.split(STAR).next().unwrap_or_default();
-        let value_is_next = match text.strip_prefix('-').map(|letters| (letters, letters.strip_prefix('-'))) {
-            // A star may stand for options.
-            None if word.starts_with(STAR) => false,
-            None | Some(("" | "-", _)) => break,
-            Some((_, Some(long))) => {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                give(format!("--{name}"));
-                value.is_none() && !programs::contains(known.switches, name)
-            }
-            Some((letters, None)) => {
-                let valued = letters.char_indices().find(|(_, letter)| !known.flags.contains(*letter));
-                let end = valued.map(|(at, letter)| at + letter.len_utf8());
-                letters[..end.unwrap_or(letters.len())].chars().for_each(|letter| give(format!("-{letter}")));
-                end == Some(letters.len())
-            }
-        };
-        if value_is_next {
-            rest.next();
+    let mut next = Next::OPTION;
+    for word in behind {
+        let mut after = Next::END;
+        if next.option {
+            let (options, then) = container_word(known, word);
+            let unsafe_ones = options.into_iter().filter(|option| !programs::contains(known.harmless, option));
+            found.extend(unsafe_ones.map(|option| GivenOption::word(option, Effect::Destroys)));
+            after = then;
         }
+        // Behind a value is an option, or the image. So it is behind the subcommand.
+        after.option |= next.value || (in_doubt && programs::contains(known.subcommands, word));
+        next = after;
     }
     found
+}
+
+/// Returns the options in a word that is no value, and what may be behind it.
+fn container_word(known: &ContainerOptions, word: &str) -> (Vec<String>, Next) {
+    let text = word.split(STAR).next().unwrap_or_default();
+    let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty() && *letters != "-") else {
+        // A star may stand for options.
+        return (Vec::new(), if word.starts_with(STAR) { Next::OPTION } else { Next::END });
+    };
+    if let Some(long) = letters.strip_prefix('-') {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let next = match () {
+            () if value.is_some() || programs::contains(known.own_switches, name) => Next::OPTION,
+            () if programs::contains(known.own_valued, name) => Next::VALUE,
+            () => Next::EITHER,
+        };
+        return (vec![format!("--{name}")], next);
+    }
+    let mut options = Vec::new();
+    let mut next = Next::OPTION;
+    for (at, letter) in letters.char_indices() {
+        options.push(format!("-{letter}"));
+        let is_last = at + letter.len_utf8() == letters.len();
+        if known.values.contains(letter) {
+            next = if is_last { Next::VALUE } else { Next::OPTION };
+            break;
+        }
+        if !known.flags.contains(letter) && is_last {
+            next = Next::EITHER;
+        }
+    }
+    (options, next)
 }
 
 /// Returns the words in front of the line that a program starts elsewhere (`ssh -p 22 HOST LINE`). Options in that line are the line's own.

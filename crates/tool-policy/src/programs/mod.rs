@@ -126,10 +126,16 @@ pub(crate) struct ContainerOptions {
     pub groups: Names,
     /// Options in front of a subcommand whose value is the next word.
     pub valued: Names,
+    /// Options in front of a subcommand that have no value. Any other one may have one or not.
+    pub switches: Names,
     /// Letters behind a subcommand that have no value.
     pub flags: &'static str,
-    /// Long options behind a subcommand that have no value. All others have one.
-    pub switches: Names,
+    /// Letters behind a subcommand with a value. Any other letter may have one or not.
+    pub values: &'static str,
+    /// Long options behind a subcommand that have no value.
+    pub own_switches: Names,
+    /// Long options behind a subcommand with a value. Any other one may have one or not.
+    pub own_valued: Names,
     /// Those that open nothing, with their dashes.
     pub harmless: Names,
 }

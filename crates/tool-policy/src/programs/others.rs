@@ -90,12 +90,23 @@ const fn starts(names: &'static [&'static str]) -> Program {
 const CONTAINER: ContainerOptions = ContainerOptions {
     subcommands: "create run",
     groups: "compose container",
-    valued: "-c -f -H -l -p --cgroup-manager --config --connection --conmon --context --env-file --events-backend --file --host --identity \
-        --log-level --module --out --profile --project-directory --project-name --root --runroot --runtime --storage-driver \
-        --storage-opt --tlscacert --tlscert --tlskey --tmpdir --url",
+    valued: "-c -f -H -l -p --ansi --cgroup-manager --config --connection --conmon --context --env-file --events-backend --file --hooks-dir \
+        --host --identity --imagestore --log-level --module --network-config-dir --out --parallel --profile --progress \
+        --project-directory --project-name --root --runroot --runtime --ssh --storage-driver --storage-opt --tlscacert --tlscert \
+        --tlskey --tmpdir --url --volumepath",
+    switches: "-D -h -r -v --all-resources --compatibility --debug --dry-run --help --no-ansi --noout --remote --syslog --tls --tlsverify \
+        --transient-store --verbose --version",
     flags: "dPiqtT",
-    switches: "detach disable-content-trust help init interactive no-deps no-healthcheck oom-kill-disable privileged publish-all quiet \
-        read-only rm sig-proxy tty use-api-socket",
+    values: "acehlmpuvw",
+    own_switches: "build detach disable-content-trust env-host help http-proxy init interactive no-TTY no-deps no-healthcheck no-hostname \
+        no-hosts oom-kill-disable passwd privileged publish-all quiet quiet-build quiet-pull read-only read-only-tmpfs remove-orphans \
+        replace rm rmi rootfs service-ports sig-proxy tls-verify tty unsetenv-all use-aliases use-api-socket",
+    own_valued: "add-host annotation attach blkio-weight cap-add cap-drop cgroup-parent cgroupns cidfile cpu-period cpu-quota cpu-shares \
+        cpus cpuset-cpus cpuset-mems device device-cgroup-rule dns dns-option dns-search entrypoint env env-file expose gpus group-add \
+        health-cmd health-interval health-retries health-timeout hostname ip ip6 ipc label label-file link log-driver log-opt \
+        mac-address memory memory-reservation memory-swap mount name network network-alias oom-score-adj pid pids-limit platform \
+        publish restart runtime security-opt shm-size stop-signal stop-timeout sysctl tmpfs ulimit user userns uts volume \
+        volumes-from workdir",
     harmless: "-d -e -i -q -t -T -w --detach --env --help --init --interactive --name --no-deps --quiet --read-only --rm --tty --workdir",
 };
 

@@ -892,6 +892,66 @@ fn a_rule_for_a_container_spells_what_it_opens() {
         ),
         ("podman run --rm *", &["podman run --rm alpine"], &["podman run --rm --pid host alpine"]),
         ("docker-compose run --rm *", &["docker-compose run --rm web"], &["docker-compose run --rm -v /:/h web"]),
+        (
+            "docker compose run --build *",
+            &["docker compose run --build web ls -v", "docker compose run --build --rm -T web"],
+            &["docker compose run --build -v /:/h web", "docker compose run --build --rm --volume /:/h web"],
+        ),
+        (
+            "docker compose run --service-ports --no-TTY *",
+            &["docker compose run --service-ports --no-TTY web ls -v"],
+            &["docker compose run --service-ports --no-TTY -v /:/h web"],
+        ),
+        (
+            "podman run --replace --name a *",
+            &["podman run --replace --name a x ls -v", "podman run --replace --name a -e A x"],
+            &["podman run --replace --name a --privileged x", "podman run --replace --name a --rm -v /:/h x"],
+        ),
+        // Of an option that is not known, the next word may be the value or not.
+        (
+            "docker run --of-tomorrow *",
+            &[
+                "docker run --of-tomorrow x",
+                "docker run --of-tomorrow x ls",
+                "docker run --of-tomorrow a x ls -v",
+                "docker run --of-tomorrow --rm -e A x ls -v",
+            ],
+            &[
+                "docker run --of-tomorrow -v /:/h x",
+                "docker run --of-tomorrow a -v /:/h x",
+                "docker run --of-tomorrow -e --privileged x",
+                "docker run --of-tomorrow --name --privileged x",
+                "docker run --of-tomorrow -e A --name b -v /:/h x",
+                "docker run --of-tomorrow -- --privileged x",
+            ],
+        ),
+        (
+            "docker run -Z *",
+            &["docker run -Z x ls", "docker run -Z a x ls -v"],
+            &["docker run -Z -v /:/h x", "docker run -Z a -v /:/h x", "docker run -Zv /:/h x", "docker run -Zv/:/h x"],
+        ),
+        ("docker run --network none -Z *", &[], &["docker run --network none -Z a --privileged x"]),
+        (
+            "docker compose --ansi never --progress plain run --rm *",
+            &["docker compose --ansi never --progress plain run --rm web ls -v"],
+            &["docker compose --ansi never --progress plain run --rm -v /:/h web"],
+        ),
+        (
+            "docker --of-tomorrow a run --rm *",
+            &["docker --of-tomorrow a run --rm x ls -v"],
+            &["docker --of-tomorrow a run --rm -v /:/h x"],
+        ),
+        (
+            "docker --of-tomorrow run run --rm *",
+            &["docker --of-tomorrow run run --rm x"],
+            &["docker --of-tomorrow run run --rm --privileged x"],
+        ),
+        (
+            "docker -DH tcp://h run --rm *",
+            &["docker -DH tcp://h run --rm x"],
+            &["docker -DH tcp://h run --rm --privileged x"],
+        ),
+        ("docker --of-tomorrow a exec web *", &["docker --of-tomorrow a exec web ls -v"], &[]),
         ("docker volume create *", &["docker volume create -d local a"], &[]),
         ("docker exec -it web *", &["docker exec -it web run -v x"], &[]),
     ]);
