@@ -365,8 +365,10 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption>
         .then(|| GivenOption::word("-", Effect::Executes))
 }
 
-/// Returns whether the first operand is `-`. Behind an option that gives the code, `-` has another meaning.
+/// Returns whether the script is `-`: the first operand, or the value of an option that names the script. Behind an option that gives
+/// the code, `-` has another meaning.
 fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
+    let mut named = false;
     let mut rest = arguments;
     while let [word, others @ ..] = rest
         && let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty())
@@ -374,10 +376,25 @@ fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
         if !scan(options, std::slice::from_ref(word)).is_empty() {
             return false;
         }
-        let valued = letters.find(|letter| options.values.contains(letter)).map(|at| at + 1) == Some(letters.len());
-        rest = if valued { others.get(1..).unwrap_or_default() } else { others };
+        rest = others;
+        let Some(at) = letters.find(|letter| options.values.contains(letter) || options.attached.contains(letter))
+        else {
+            continue;
+        };
+        let (option, attached) = letters[at..].split_at(1);
+        let is_next = attached.is_empty() && options.values.contains(option);
+        let value = if is_next { others.first().map(String::as_str) } else { Some(attached) };
+        if options.script_files.contains(option) {
+            named = true;
+            if value == Some("-") {
+                return true;
+            }
+        }
+        if is_next {
+            rest = others.get(1..).unwrap_or_default();
+        }
     }
-    rest.first().is_some_and(|word| word == "-")
+    !named && rest.first().is_some_and(|word| word == "-")
 }
 
 /// Returns whether a rule spells one of `names`: `-n`, also within a cluster, or `--dry-run`. `options` says how its words are read.
@@ -647,7 +664,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
             );
             // In a bundle values are separate words.
             let bundle = options.bundled && at == 0 && !text.starts_with('-');
-            if options.values.contains(letter) && !bundle {
+            if (options.values.contains(letter) || options.attached.contains(letter)) && !bundle {
                 break;
             }
         }

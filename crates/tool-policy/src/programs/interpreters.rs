@@ -85,21 +85,30 @@ pub(super) const TABLE: &[Program] = &[
         loads_from_folder: true,
         ..interpreter(
             &["lua", "luajit"],
-            Options::new(
-                &[
-                    executes("e", "e"),
-                    executes("l", "l"),
-                    executes("i", "i"),
-                    // LuaJIT loads a module for these, and `-b` writes a file.
-                    executes("j", "j"),
-                    executes("b", "b"),
-                ],
-                "ejlO",
-            ),
+            Options {
+                attached: "O",
+                ..Options::new(
+                    &[
+                        executes("e", "e"),
+                        executes("l", "l"),
+                        executes("i", "i"),
+                        // LuaJIT loads a module for these, and `-b` writes a file.
+                        executes("j", "j"),
+                        executes("b", "b"),
+                    ],
+                    "ejl",
+                )
+            },
         )
     },
     // `-i` reads commands, and a debugger (`-D`) too.
-    interpreter(&["expect"], Options::new(&[executes("c", "c"), executes("i", "i"), executes("D", "D")], "bcDf")),
+    interpreter(
+        &["expect"],
+        Options {
+            script_files: "bf",
+            ..Options::new(&[executes("c", "c"), executes("i", "i"), executes("D", "D")], "bcDf")
+        },
+    ),
     Program::new(Class::Runs, &["R", "Rscript", "fish", "java", "jshell", "julia", "ksh", "tclsh"]),
     Program::new(Class::Runs, &["osascript", "tsx", "zsh"]),
 ];

@@ -209,6 +209,10 @@ pub(crate) struct Options {
     pub guarded: &'static [GuardedOption],
     /// Letters with a value. In a cluster the rest is that value.
     pub values: &'static str,
+    /// Letters of which the rest of the word is the value, and never the next word.
+    pub attached: &'static str,
+    /// Letters whose value is the script of an interpreter.
+    pub script_files: &'static str,
     /// Harmless long options that are also prefixes of a guarded one.
     pub harmless: &'static [&'static str],
     /// The words of its expression, whose long options have one dash (`find -delete`).
@@ -296,6 +300,8 @@ impl Options {
     pub const NONE: Self = Self {
         guarded: &[],
         values: "",
+        attached: "",
+        script_files: "",
         harmless: &[],
         expression: None,
         one_dash: false,
