@@ -479,11 +479,31 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
 
 /// Returns operands by which a subcommand that only looks does more.
 fn more_than_looking(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let behind = |subcommand: &'static str| arguments.iter().skip_while(move |word| *word != subcommand).skip(1);
-    let subcommands = program.more_than_looking.iter();
-    let found =
-        subcommands.flat_map(|(subcommand, names)| behind(subcommand).filter(|word| programs::contains(names, word)));
-    found.map(|word| GivenOption::word(word, Effect::Leads)).collect()
+    let Some(behind) = program.more_than_looking.iter().find_map(|(subcommand, names)| {
+        let at = subcommands(program, arguments).find(|at| arguments[*at] == *subcommand)?;
+        Some(arguments[at + 1..].iter().filter(|word| programs::contains(names, word)))
+    }) else {
+        return Vec::new();
+    };
+    behind.map(|word| GivenOption::word(word, Effect::Leads)).collect()
+}
+
+/// Returns the indices of the words that may be the subcommand: the first operand, and the next one if that may be the value of the option
+/// before it.
+fn subcommands(program: &Program, arguments: &[String]) -> impl Iterator<Item = usize> {
+    let anywhere = &program.options.anywhere;
+    let has_no_value = |word: &str| match word.strip_prefix("--") {
+        Some(long) => long.is_empty() || long.contains('=') || programs::contains(anywhere.switches, long),
+        None => word[1..].chars().all(|letter| anywhere.flags.contains(letter)),
+    };
+    let is_option = |at: usize| arguments[at].starts_with('-');
+    let may_be_value = move |at: usize| at > 0 && is_option(at - 1) && !has_no_value(&arguments[at - 1]);
+    let mut is_found = false;
+    (0..arguments.len()).filter(move |at| !is_option(*at)).take_while(move |at| {
+        let before = is_found;
+        is_found |= !may_be_value(*at);
+        !before
+    })
 }
 
 /// The words behind the subcommand of a program that makes a container.

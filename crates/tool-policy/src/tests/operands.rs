@@ -967,7 +967,18 @@ fn a_subcommand_that_only_looks_stays_one() {
         ),
         ("npm audit fix *", &["npm audit fix --dry-run"], &[]),
         ("npm *", &["npm audit fix"], &[]),
-        ("npm run *", &["npm run fix", "npm run audit"], &[]),
+        (
+            "npm run *",
+            &["npm run fix", "npm run audit", "npm run audit fix", "npm -s run audit fix", "npm run audit -- fix"],
+            &[],
+        ),
+        ("npm -s run *", &["npm -s run audit fix"], &[]),
+        (
+            "npm --loglevel silent audit *",
+            &["npm --loglevel silent audit --json"],
+            &["npm --loglevel silent audit fix", "npm --loglevel silent audit --json fix"],
+        ),
+        ("npm --json audit *", &["npm --json audit --omit=dev"], &["npm --json audit fix"]),
     ]);
 }
 
