@@ -79,11 +79,20 @@ impl LiveDefinitions {
         if let Some(found) = self.of(id).await {
             self.reread_files(vec![found.file.clone()]).await;
         }
+        // A file with an error may be gone, or put right, since it was read.
+        if self.is_claimed_in_vain(id).await {
+            self.reread().await;
+        }
         let store = self.store.lock().await;
         match store.get(id) {
             None if store.is_claimed(id) => Err(NotInForce(id.clone())),
             found => Ok(found.cloned()),
         }
+    }
+
+    async fn is_claimed_in_vain(&self, id: &DefinitionId) -> bool {
+        let store = self.store.lock().await;
+        store.get(id).is_none() && store.is_claimed(id)
     }
 
     /// Returns all definitions in force and all problems. Blocks the thread.
