@@ -100,7 +100,7 @@ fn what_a_job_has_made_is_told_of_its_siblings_only() {
     routine(&bot, "child", "created_by: maker\ncontext_from: [mail, sibling]\nremember: last\n");
     routine(&bot, "maker", "");
     let text = bot.read("routines/maker.md").unwrap();
-    bot.write("routines/maker.md", &text.replace("[Read]", "['Bash(ollim-bot reminder add *)']"));
+    bot.write("routines/maker.md", &text.replace("[Read]", "[Read, 'Bash(ollim-bot reminder add *)']"));
     let service = bot.start();
     for id in ["mail", "sibling"] {
         fire(&service, &api, id);
