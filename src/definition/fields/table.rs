@@ -465,7 +465,7 @@ fields! {
     created_by as created_by: Option<DefinitionId> = None, |v: &V| v.identity(), {
         unset: "a person made it", example: "email-triage", may_be_empty: true,
         flags: &[takes("created-by", "ID").hidden()],
-        details: "The program sets it. Only that job may change the file later.",
+        details: "The program sets it. Only that job may change the file later, and the job runs only while it has no more rights than that one.",
     }
     /// Why the reminder in reminders/failed/ failed
     failed_reason: Option<String> = None, |v: &V| Ok(v.text().ok()), {
