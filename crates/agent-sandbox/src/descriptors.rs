@@ -7,12 +7,13 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, Once, PoisonError, mpsc};
 use std::thread;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::relay::on_thread;
 
 /// Closes every descriptor except standard input, output and error. A stage must call this first, before it opens descriptors
 /// itself.
@@ -85,15 +86,10 @@ fn close_on_thread(descriptors: Vec<OwnedFd>) {
         tracing::warn!("`unshare` is refused here, so descriptors that jobs send are closed by threads that may wait")
     });
     let closing = Closing::begin();
-    let shared = Arc::new(Mutex::new(descriptors));
-    let taken = Arc::clone(&shared);
-    let close = move || {
+    let _ = on_thread(descriptors, move |descriptors| {
         let _counted = closing;
-        drop(mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner)));
-    };
-    if thread::Builder::new().spawn(close).is_err() {
-        mem::forget(shared);
-    }
+        drop(descriptors);
+    });
 }
 
 #[cfg(test)]

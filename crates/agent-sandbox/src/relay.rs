@@ -84,7 +84,7 @@ impl Drop for RelayedListener {
 }
 
 /// Has a thread of its own handle a value, and drop it. Forgets the value if there is no thread: the caller's must not drop it.
-fn on_thread<T: Send + 'static>(value: T, handle: impl FnOnce(T) + Send + 'static) -> io::Result<()> {
+pub(crate) fn on_thread<T: Send + 'static>(value: T, handle: impl FnOnce(T) + Send + 'static) -> io::Result<()> {
     let value = Arc::new(Mutex::new(Some(value)));
     let taken = Arc::clone(&value);
     let started = thread::Builder::new().spawn(move || {
