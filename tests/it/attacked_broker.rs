@@ -12,6 +12,26 @@ use serde_json::json;
 use crate::support::bot::TestBot;
 use crate::support::{processes, turn};
 
+/// Makes a socket whose close waits, and the one that it waits for. The other scripts begin with it.
+const LINGERS: &str = r#"
+import socket, struct
+def lingers():
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    full = socket.socket()
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    full.connect(server.getsockname())
+    other, _ = server.accept()
+    full.setblocking(False)
+    try:
+        while True: full.send(b"x" * 4096)
+    except BlockingIOError: pass
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
+    return full, other
+"#;
+
 /// Sends the broker a request that makes a call on it wait, starts a process, and waits. The argument says which.
 const HOLDS: &str = r#"
 import array, fcntl, os, socket, struct, subprocess, sys, time
@@ -23,16 +43,6 @@ def send(*descriptors):
 def blocks(fd):
     time.sleep(0.5)
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
-def lingers():
-    server = socket.create_server(("127.0.0.1", 0))
-    full = socket.create_connection(server.getsockname())
-    other, _ = server.accept()
-    full.setblocking(False)
-    try:
-        while True: full.send(b"x" * 65536)
-    except BlockingIOError: pass
-    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
-    return full, other
 kind = sys.argv[1]
 ours, theirs = socket.socketpair()
 if kind == "read":
@@ -66,21 +76,6 @@ time.sleep(1000)
 /// argument is the type of the sockets, the others are their paths.
 const FREEZES: &str = r#"
 import array, resource, socket, struct, sys, time
-def lingers():
-    server = socket.socket()
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    server.bind(("127.0.0.1", 0))
-    server.listen()
-    full = socket.socket()
-    full.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    full.connect(server.getsockname())
-    other, _ = server.accept()
-    full.setblocking(False)
-    try:
-        while True: full.send(b"x" * 4096)
-    except BlockingIOError: pass
-    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
-    return full, other
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 held = []
 for path in sys.argv[2:]:
@@ -107,7 +102,7 @@ struct Freezer(Child);
 impl Freezer {
     fn start(kind: &str, socket: &Path) -> Self {
         let mut command = Command::new("/usr/bin/python3");
-        command.args(["-c", FREEZES, kind]).arg(socket).stdout(Stdio::piped()).process_group(0);
+        command.args(["-c", &format!("{LINGERS}{FREEZES}"), kind]).arg(socket).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap();
         let mut said = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
@@ -175,7 +170,7 @@ fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
     }
     let bot = TestBot::new();
     let service = bot.start();
-    bot.write("work/holds.py", HOLDS);
+    bot.write("work/holds.py", &format!("{LINGERS}{HOLDS}"));
     for kind in ["read", "pipe", "close", "queued"] {
         let head = "cron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: ['Bash(/usr/bin/python3 holds.py *)']\n";
         let text = format!("---\n{head}command: /usr/bin/python3 holds.py {kind}\ntimeout: 8s\n---\n");
