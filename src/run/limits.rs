@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::spawn::Spawner;
-use crate::definition::{Background, Defaults, Definition, DefinitionId, Kind, Mode, next_maker, parse, parse_pushed};
+use crate::definition::{Background, Defaults, Definition, DefinitionId, Kind, Mode, parse, parse_pushed};
 use crate::home::Home;
 use crate::journal::{JournalError, JournalReader, RunId};
 use crate::policy::{BgForkConfig, PathRoots, ToolPattern, attenuate};
@@ -100,7 +100,10 @@ impl MakersOf {
     /// Returns the id of the next maker to look up; `None` if there is none.
     #[must_use]
     pub fn next(&self, job: &Definition) -> Option<DefinitionId> {
-        next_maker(job, &self.all).filter(|_| self.all.len() < LONGEST_LINE).cloned()
+        let next = self.all.last().map_or(job, |last| last).created_by.as_ref()?;
+        // A person can write files that name each other.
+        let is_new = job.id != *next && self.all.iter().all(|known| known.id != *next);
+        (is_new && self.all.len() < LONGEST_LINE).then(|| next.clone())
     }
 
     /// Adds a maker as it is now.
@@ -227,4 +230,38 @@ fn without_tools(mut job: Definition) -> Definition {
         background.restrictions = none;
     }
     job
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn makers_are_followed_until_one_is_gone_or_known() {
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let made = [("a", "b"), ("b", "c"), ("c", "gone"), ("d", "d"), ("e", "f"), ("f", "e")];
+        let definitions: BTreeMap<DefinitionId, Arc<Definition>> = made
+            .iter()
+            .map(|(id, maker)| {
+                let text = format!("---\nid: {id}\ncron: '@daily'\nbackground: true\ncreated_by: {maker}\n---\nx\n");
+                let file = format!("routines/{id}.md");
+                let parsed = parse(Kind::Routine, Path::new(&file), text.as_bytes(), &defaults);
+                let definition = parsed.definition.unwrap();
+                (definition.id.clone(), Arc::new(definition))
+            })
+            .collect();
+        let of = |id: &str| -> Vec<String> {
+            let (job, mut makers) = (&definitions[&DefinitionId::new(id)], MakersOf::default());
+            while let Some(maker) = makers.next(job).and_then(|id| definitions.get(&id)) {
+                makers.add_present(Arc::clone(maker));
+            }
+            makers.all.iter().map(|maker| maker.id.to_string()).collect()
+        };
+        assert_eq!(of("a"), ["b", "c"]);
+        assert_eq!(of("c"), [""; 0]);
+        assert_eq!(of("d"), [""; 0]);
+        assert_eq!(of("e"), ["f"]);
+    }
 }
