@@ -124,15 +124,25 @@ impl Home {
     pub fn log(&self) -> PathBuf {
         self.state().join("log")
     }
+    /// The folders of all channels' programs.
+    #[must_use]
+    pub fn channels(&self) -> PathBuf {
+        self.state().join("channels")
+    }
     /// The folder in which a channel's program may write.
     #[must_use]
     pub fn channel(&self, name: &str) -> PathBuf {
-        self.state().join("channels").join(name)
+        self.channels().join(name)
+    }
+    /// The folders of all of the person's MCP servers.
+    #[must_use]
+    pub fn mcp_servers(&self) -> PathBuf {
+        self.state().join("mcp")
     }
     /// The working folder of one of the person's MCP servers, which it may write to.
     #[must_use]
     pub fn mcp_server(&self, name: &str) -> PathBuf {
-        self.state().join("mcp").join(name)
+        self.mcp_servers().join(name)
     }
     /// The service's own copy of `ollim-shell`. An upgrade that replaces the installed file leaves it as it is.
     #[must_use]

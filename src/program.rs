@@ -139,6 +139,7 @@ impl Process {
             args: args.to_vec(),
             env: environment(program, program_env),
             work_dir: program.own_folder.clone(),
+            folder: program.own_folder.clone(),
             secret: None,
             domain: Some(domain(program, program_env)),
             shell: None,

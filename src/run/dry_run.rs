@@ -131,6 +131,7 @@ pub async fn dry_run(
             args: vec!["-c".into(), client_script(&line)],
             env: env.clone(),
             work_dir: work.clone(),
+            folder: run_dir.clone(),
             secret: None,
             domain: None,
             shell: Some(service.clone()),

@@ -76,6 +76,7 @@ impl ShellLine {
             args: vec!["-c".into(), format!("{join}{}", client_script(&self.line))],
             env: presented,
             work_dir: self.work,
+            folder: self.run_dir.clone(),
             secret: None,
             // The shell enters its own domain before it reads the line.
             domain: None,

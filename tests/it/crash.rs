@@ -6,8 +6,8 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::bot::{TestBot, now, reminder};
-use crate::support::client;
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client::{self, executable};
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::processes;
 
@@ -122,17 +122,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
         service.until("its processes run", || {
             ["orphan-of-", "bare-in-", "waits-in-"].iter().all(|name| is_there(name)).then_some(())
         });
-        let children = processes::runners_of(service.pid());
-        assert!(children.len() >= 2, "{children:?}");
-        // All are stopped first, so that none sees another end. The kernel lets a stopped process go on when its group loses the last
-        // parent outside of it, so each is killed before its parent.
-        let signal = |pid: u32, signal| {
-            rustix::process::kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
-        };
-        signal(service.pid(), Signal::STOP);
-        children.iter().for_each(|pid| signal(*pid, Signal::STOP));
-        children.iter().rev().for_each(|pid| signal(*pid, Signal::KILL));
-        service.kill();
+        kill_with_runners(service);
         assert!(is_there("orphan-of-") && is_there("bare-in-"), "{:#?}", bot.processes());
         std::fs::remove_file(bot.path(&format!("reminders/{id}.md"))).unwrap();
         let service = bot.start();
@@ -140,6 +130,44 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
         service.stop();
         bot.until_no_processes();
     }
+}
+
+/// Kills a service at once with all its runners and reapers.
+fn kill_with_runners(service: Service) {
+    let children = processes::runners_of(service.pid());
+    assert!(children.len() >= 2, "{children:?}");
+    // All are stopped first, so that none sees another end. The kernel lets a stopped process go on when its group loses the last
+    // parent outside of it, so each is killed before its parent.
+    let signal = |pid: u32, signal| {
+        rustix::process::kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
+    };
+    signal(service.pid(), Signal::STOP);
+    children.iter().for_each(|pid| signal(*pid, Signal::STOP));
+    children.iter().rev().for_each(|pid| signal(*pid, Signal::KILL));
+    service.kill();
+}
+
+/// The program of a channel is nobody's job, and it must not be left either.
+#[test]
+fn what_a_channel_leaves_when_its_service_and_runner_are_killed_is_ended_by_the_next_start() {
+    let bot = TestBot::new();
+    executable(
+        &bot.path("bin/bridge"),
+        "#!/bin/bash\n[ -e began ] && exec cat\ntouch began\n(setsid bash -c 'exec -a orphan sleep 1000' &)\nexec cat\n",
+    );
+    bot.write(
+        "config.yaml",
+        "channels:\n  phone: { kind: command, command: [bridge], keep: true, owner: 7 }\ndefault_channel: phone\n",
+    );
+    let is_there = || bot.processes().iter().any(|process| process.command.starts_with("orphan"));
+    let service = bot.start();
+    service.until("the bridge runs", || is_there().then_some(()));
+    kill_with_runners(service);
+    assert!(is_there(), "{:#?}", bot.processes());
+    let service = bot.start();
+    assert!(!is_there(), "{:#?}", bot.processes());
+    service.stop();
+    bot.until_no_processes();
 }
 
 /// A script that leaves a process in a session of its own, and others that fork and end without pause: a look at the processes of the

@@ -89,7 +89,7 @@ pub async fn listen_until(
             status = child.wait() => status?,
             () = closed.notified() => wait_or_kill(&mut child).await?,
         };
-        end_leftovers(status, launch.run_folder()).await?;
+        end_leftovers(status, &launch.folder).await?;
         Ok(status)
     };
     let mut ended = Box::pin(with_output(waited, listen(stdout, stderr, heard)));
@@ -136,8 +136,11 @@ async fn with_output(
 ///
 /// # Errors
 /// If `/proc` cannot be read, or processes do not end. The next start of the service tries again.
-pub async fn end_leftovers(status: ExitStatus, folder: Option<&Path>) -> io::Result<()> {
-    let Some(folder) = folder.filter(|_| status.signal().is_some()).map(Path::to_owned) else { return Ok(()) };
+pub async fn end_leftovers(status: ExitStatus, folder: &Path) -> io::Result<()> {
+    if status.signal().is_none() {
+        return Ok(());
+    }
+    let folder = folder.to_owned();
     tokio::task::spawn_blocking(move || tree::end_run(&folder)).await?.map(drop)
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, Interest};
@@ -33,6 +33,8 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// The working folder.
     pub work_dir: PathBuf,
+    /// The run's own folder. Its path identifies the run's processes when no runner holds them any more ([`crate::tree::end_run`]).
+    pub folder: PathBuf,
     /// A secret that is passed by a descriptor, so that it reaches neither an environment nor a file.
     pub secret: Option<Secret>,
     /// The client's domain, or `None` for all rights of the service.
@@ -44,17 +46,9 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Returns the run's own folder, if it has one.
-    #[must_use]
-    pub fn run_folder(&self) -> Option<&Path> {
-        self.shell.as_ref().and_then(|shell| shell.socket.parent())
-    }
-
     /// Puts the run's mark on the calling process and its descendants.
     pub(crate) fn mark(&self) {
-        if let Some(folder) = self.run_folder() {
-            Mark::of(folder).set();
-        }
+        Mark::of(&self.folder).set();
     }
 
     /// Returns whether a client started for this launch can serve `other`: equal in everything except the domains, none of which
@@ -191,6 +185,7 @@ mod tests {
             args,
             env: BTreeMap::from([("A".into(), "b\nc".into())]),
             work_dir: "/".into(),
+            folder: "/nowhere".into(),
             secret: Some(secret),
             domain: None,
             shell: None,

@@ -5,7 +5,7 @@
 //! time. A process cannot escape it by clearing its environment, by a new session, or by losing its parent.
 
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -44,10 +44,9 @@ impl Mark {
     }
 }
 
-/// Returns whether a process belongs to a run whose folder lies in `runs`.
-pub(crate) fn is_below(runs: &Path, pid: u32) -> bool {
-    let folder = folder(runs);
-    read(pid).is_some_and(|mark| mark.folder == folder)
+/// Returns whether a process belongs to a run whose folder lies in one of `folders`.
+pub(crate) fn is_below(folders: &[PathBuf], pid: u32) -> bool {
+    read(pid).is_some_and(|mark| folders.iter().any(|runs| folder(runs) == mark.folder))
 }
 
 /// Reads the mark of a process.

@@ -118,12 +118,12 @@ pub fn end_run(folder: &Path) -> io::Result<usize> {
     end_all(|pid| mark.is_on(pid))
 }
 
-/// Ends what the killed runners of all runs with folders in this one left behind. Returns the number of processes.
+/// Ends what the killed runners of all runs with folders in these ones left behind. Returns the number of processes.
 ///
 /// # Errors
 /// As [`end_run`].
-pub fn end_runs(folder: &Path) -> io::Result<usize> {
-    end_all(|pid| mark::is_below(folder, pid))
+pub fn end_runs(folders: &[PathBuf]) -> io::Result<usize> {
+    end_all(|pid| mark::is_below(folders, pid))
 }
 
 fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {

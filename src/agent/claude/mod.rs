@@ -236,6 +236,7 @@ impl Claude {
             args: command_line(&beginning.session, &options, &request.visible_tools, &request.deny_rules),
             env,
             work_dir: request.work_dir.clone(),
+            folder: request.run_dir.clone(),
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
             domain: request.sandbox.client.clone().map(|domain| self.complete(domain, request, &config_dir)),
             shell,

@@ -48,7 +48,7 @@ pub(super) struct Process {
     runner: Child,
     pid: u32,
     /// The run's own folder.
-    folder: Option<PathBuf>,
+    folder: PathBuf,
 }
 
 /// A handle that writes to the client's standard input. Cheap to clone.
@@ -106,7 +106,7 @@ impl Process {
             control,
             runner,
             pid,
-            folder: launch.run_folder().map(Path::to_owned),
+            folder: launch.folder.clone(),
         })
     }
 
@@ -161,7 +161,7 @@ impl Process {
             Err(_) => wait_or_kill(&mut self.runner).await,
         };
         if let Ok(status) = status
-            && let Err(error) = agent_sandbox::end_leftovers(status, self.folder.as_deref()).await
+            && let Err(error) = agent_sandbox::end_leftovers(status, &self.folder).await
         {
             tracing::error!(%error, "what an agent client has left cannot be ended");
         }

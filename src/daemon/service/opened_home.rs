@@ -145,16 +145,17 @@ pub(super) fn user_home(env: &BTreeMap<String, String>) -> Option<&Path> {
     env.get("HOME").map(Path::new)
 }
 
-/// Ends leftover processes of the previous process's runs. There are some only if their runners were killed with it.
+/// Ends leftover processes of the previous process's runs, channels and MCP servers. There are some only if their runners were killed
+/// with it.
 async fn end_leftovers(home: &Home) {
-    let runs = home.runs();
-    let ended = tokio::task::spawn_blocking(move || agent_sandbox::tree::end_runs(&runs)).await;
+    let folders = [home.runs(), home.channels(), home.mcp_servers()];
+    let ended = tokio::task::spawn_blocking(move || agent_sandbox::tree::end_runs(&folders)).await;
     match ended.unwrap_or_else(|error| Err(error.into())) {
         Ok(0) => {}
         Ok(ended) => {
-            tracing::warn!(ended, "processes of the previous process's runs were still there; they were ended")
+            tracing::warn!(ended, "processes of the previous process were still there; they were ended")
         }
-        Err(error) => tracing::warn!(%error, "what runs of the previous process have left cannot be ended"),
+        Err(error) => tracing::warn!(%error, "what the previous process has left running cannot be ended"),
     }
 }
 

@@ -122,6 +122,7 @@ impl ShellPaths {
             args: vec!["-c".into(), client_script(line)],
             env: spec.env.clone(),
             work_dir: cwd.to_owned(),
+            folder: run_dir.clone(),
             secret: None,
             domain: Some(domain),
             shell: Some(ShellService { socket, token: "token".into(), spec, agents: BTreeMap::new() }),
