@@ -18,7 +18,7 @@ use self::output::Output;
 use super::expected::Expected;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
-use super::shell_line::{FileLine, JobLine, how_it_ended};
+use super::shell_line::{FileLine, JobLine, how_it_ended, quoted};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
 use crate::definition::{Definition, Deliver};
 use crate::policy::on_one_line;
@@ -193,7 +193,7 @@ fn report_of(end: CommandEnd, seen: &RunNotes, output: &Output, job: &Job) -> At
             report
         }
         (CommandEnd::Code(code), ..) => {
-            let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+            let said = said.map(|said| format!(": {}", quoted(&said))).unwrap_or_default();
             failed(format!("the command ended {}{said}", how_it_ended(code)))
         }
     }

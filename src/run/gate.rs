@@ -18,7 +18,7 @@ use async_trait::async_trait;
 
 pub(super) use self::job::GateOutcome;
 use super::sandbox::Judged;
-use super::shell_line::{ShellLine, how_it_ended};
+use super::shell_line::{ShellLine, how_it_ended, quoted};
 use crate::policy::{Decision, Verdict, on_one_line};
 
 /// The reason of a skip by a gate that exited with 1 and printed nothing.
@@ -162,13 +162,13 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
         // Most programs also exit with 1 on an error, and report it on standard error.
         Some(1) if first(stdout).is_empty() && !first(stderr).is_empty() => GateVerdict::Failed(format!(
             "the gate ended with exit code 1 and said on standard error: {}; one that skips says why on standard output",
-            first(stderr)
+            quoted(&first(stderr))
         )),
         Some(1) => GateVerdict::Skip(Some(first(stdout)).filter(|line| !line.is_empty()).unwrap_or(SILENT.into())),
         code => {
             let said: Vec<String> = [stderr, stdout].map(first).into_iter().filter(|said| !said.is_empty()).collect();
-            let colon = if said.is_empty() { "" } else { ": " };
-            GateVerdict::Failed(format!("the gate ended {}{colon}{}", how_it_ended(code), said.join(" / ")))
+            let said = if said.is_empty() { String::new() } else { format!(": {}", quoted(&said.join(" / "))) };
+            GateVerdict::Failed(format!("the gate ended {}{said}", how_it_ended(code)))
         }
     }
 }
@@ -252,13 +252,13 @@ mod tests {
                 "",
                 "cat: x: Permission denied",
                 failed(
-                    "with exit code 1 and said on standard error: cat: x: Permission denied; one that skips says why on \
+                    "with exit code 1 and said on standard error: \"cat: x: Permission denied\"; one that skips says why on \
                      standard output",
                 ),
             ),
-            (Some(2), "", "grep: no such file\nmore", failed("with exit code 2: grep: no such file")),
-            (Some(2), "it is broken\nmore", "", failed("with exit code 2: it is broken")),
-            (Some(2), "x", "grep: no such file\nmore", failed("with exit code 2: grep: no such file / x")),
+            (Some(2), "", "grep: no such file\nmore", failed("with exit code 2: \"grep: no such file\"")),
+            (Some(2), "it is \"broken\"\nmore", "", failed("with exit code 2: \"it is 'broken'\"")),
+            (Some(2), "x", "grep: no such file\nmore", failed("with exit code 2: \"grep: no such file / x\"")),
             (Some(127), "", "", failed("with exit code 127")),
             (Some(137), "", "", failed("by signal 9")),
             (None, "", "", failed("by a signal")),

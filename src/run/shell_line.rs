@@ -97,6 +97,11 @@ pub(super) fn how_it_ended(code: Option<i32>) -> String {
     }
 }
 
+/// Quotes the output of a job in a sentence of the service. Its own quotation marks cannot end the quotation.
+pub(super) fn quoted(output: &str) -> String {
+    format!("\"{}\"", output.replace('"', "'"))
+}
+
 /// A line of a job's file.
 pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,

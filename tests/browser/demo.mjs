@@ -55,7 +55,7 @@ function outcome(id, chance) {
   if (id === 'price-watch' && chance < 0.05) return ['failed', 'client', 'example.com did not answer within 30 s'];
   if (id === 'price-watch' && chance < 0.12) return ['skipped', null, 'the run before was still going'];
   if (id === 'deploy-check' && chance < 0.15) return ['timed_out', 'timeout', 'it took longer than 30m (`timeout`) and was ended'];
-  if (id === 'photo-backup' && chance < 0.3) return ['failed', 'command_failed', 'the command ended with exit code 23: no space is left'];
+  if (id === 'photo-backup' && chance < 0.3) return ['failed', 'command_failed', 'the command ended with exit code 23: "no space is left"'];
   return ['completed', null, null];
 }
 

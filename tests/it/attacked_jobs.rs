@@ -130,7 +130,7 @@ fn what_a_command_prints_commands_no_terminal() {
     command(&bot, "fails", r"echo 'gate: nothing new'; echo 'budget: spent' >&2; exit 1", "allowed_tools: []\n");
     let run = service.fire("fails");
     assert_eq!(
-        (&run["outcome"], run["error"].as_str().unwrap().starts_with("the command ended with exit code 1: ")),
+        (&run["outcome"], run["error"].as_str().unwrap().starts_with("the command ended with exit code 1: \"")),
         (&json!("failed"), true),
         "{run:#}"
     );

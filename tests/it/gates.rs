@@ -58,11 +58,11 @@ fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
     assert_eq!((&run["outcome"], &run["error"]), (&json!("skipped"), &json!("gate: nothing new")), "{run:#}");
 
     for (id, gate, why) in [
-        ("code", "echo broken >&2; exit 2", "the gate ended with exit code 2: broken"),
+        ("code", "echo broken >&2; exit 2", "the gate ended with exit code 2: \"broken\""),
         (
             "missing",
             "no-such-program",
-            "the gate ended with exit code 127: bash: line 1: no-such-program: command not found",
+            "the gate ended with exit code 127: \"bash: line 1: no-such-program: command not found\"",
         ),
         ("signal", "kill -9 $$", "the gate ended by signal 9"),
         ("syntax", "if", "the gate ended with exit code 2"),
@@ -272,7 +272,7 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
         ("echo new; cat \"$OLLIM_STATE/x\" 2> /dev/null; true", "wake", "new"),
         ("echo old; echo x > \"$OLLIM_STATE/x\"; exit 1", "skip", "old"),
         ("exit 3", "failed", "the gate ended with exit code 3"),
-        ("echo why; exit 3", "failed", "the gate ended with exit code 3: why"),
+        ("echo why; exit 3", "failed", "the gate ended with exit code 3: \"why\""),
         // A program that a rule grants has the folder, too.
         ("touch \"$OLLIM_STATE/x\"; ls \"$OLLIM_STATE\"; exit 1", "skip", "x"),
         (
