@@ -300,7 +300,8 @@ impl Journal {
     }
 
     /// Ends an open question. Returns its state afterwards, and whether this call ended it; `None` if there is no
-    /// such question. Silence allows nothing if no channel has delivered the question: it then ends as [`QuestionEnd::SilenceDeny`].
+    /// such question. Silence allows nothing if no channel had delivered the question before half of its time had passed: it then ends as
+    /// [`QuestionEnd::SilenceDeny`].
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
@@ -316,7 +317,7 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 let end = match end {
-                    QuestionEnd::SilenceAllow if !was_delivered(connection, number)? => QuestionEnd::SilenceDeny,
+                    QuestionEnd::SilenceAllow if !was_delivered_in_time(connection, number)? => QuestionEnd::SilenceDeny,
                     end => end,
                 };
                 let ended = connection.execute(
@@ -508,9 +509,10 @@ pub(super) fn end_taken(
 }
 
 /// Returns whether a channel has delivered a question.
-fn was_delivered(connection: &Connection, number: i64) -> Result<bool, JournalError> {
+/// Returns whether a channel had delivered a question before half of its time had passed.
+fn was_delivered_in_time(connection: &Connection, number: i64) -> Result<bool, JournalError> {
     let sql = "SELECT 1 FROM question q JOIN delivery d ON d.message = q.message
-               WHERE q.number = ?1 AND d.state = 'delivered' LIMIT 1";
+               WHERE q.number = ?1 AND d.state = 'delivered' AND d.ended - q.asked <= q.deadline - d.ended LIMIT 1";
     Ok(connection.one(sql, [number], |_| Ok(()))?.is_some())
 }
 

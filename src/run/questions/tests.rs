@@ -122,18 +122,22 @@ async fn an_answer_for_the_run_ends_the_same_questions_of_this_run_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_what_the_file_says() {
-    for (default, delivered, allowed, end) in [
-        (AskDefault::Deny, true, false, QuestionEnd::SilenceDeny),
-        (AskDefault::Allow, true, true, QuestionEnd::SilenceAllow),
-        // The person cannot object to what they have not been told.
-        (AskDefault::Allow, false, false, QuestionEnd::SilenceDeny),
+    let minutes = |count: u64| Some(Duration::from_secs(60 * count));
+    for (default, delivered_after, allowed, end) in [
+        (AskDefault::Deny, minutes(0), false, QuestionEnd::SilenceDeny),
+        (AskDefault::Allow, minutes(0), true, QuestionEnd::SilenceAllow),
+        (AskDefault::Allow, minutes(4), true, QuestionEnd::SilenceAllow),
+        // The person cannot object to what they have not been told, or a moment ago.
+        (AskDefault::Allow, None, false, QuestionEnd::SilenceDeny),
+        (AskDefault::Allow, minutes(6), false, QuestionEnd::SilenceDeny),
     ] {
         let fixture = Fixture::new();
         let run = fixture.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
         let waiting = fixture.asked(&run, RULE).await;
         let message = fixture.journal.question(1).await.unwrap().unwrap().message.unwrap();
         fixture.journal.route(vec![(message, vec!["phone".into()])]).await.unwrap();
-        if delivered {
+        if let Some(after) = delivered_after {
+            tokio::time::sleep(after).await;
             fixture.journal.delivered("phone", &[message], None).await.unwrap();
         }
         // Nothing else happens before the deadline.
