@@ -82,10 +82,12 @@ impl Forks {
         Ok(fork)
     }
 
-    /// Returns whether a report may go to the main session. The job's file may block that, also in a fork.
+    /// Returns whether a report may go to the main session. The job's present file may block that, also in a fork.
     async fn may_report(&self, fork: &ForkRecord) -> Result<bool, Refusal> {
         let Some(run) = &fork.from_run else { return Ok(true) };
-        let job = self.definition_of(run).await?;
+        let Some(fired) = self.definition_of(run).await? else { return Ok(false) };
+        // A job whose rights are not known reports nothing.
+        let job = self.spawner.of_conversation(fired).await.ok();
         let background = job.as_ref().and_then(|job| job.background());
         Ok(background.is_some_and(|background| background.restrictions.update_main_session != UpdateMode::Blocked))
     }
