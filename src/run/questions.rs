@@ -339,7 +339,7 @@ impl RunQuestions {
                 None => "denied by the person; do not try it in another way".into(),
             }),
             QuestionEnd::SilenceDeny if self.terms.default == AskDefault::Allow => {
-                Err("denied: silence would allow it, but no channel could deliver the question to the person".into())
+                Err("denied: silence would allow it, but no channel could deliver the question to the person in time".into())
             }
             QuestionEnd::SilenceDeny => {
                 let waited = humantime::format_duration(self.terms.deadline);
@@ -383,18 +383,18 @@ impl RunQuestions {
             }
             Some(asked) => *asked += 1,
         }
+        let change = if self.can_be_saved_as_rule(rule) { self.change_by_always(rule).await } else { None };
         let new = NewQuestion {
             run: self.run.clone(),
             id: self.definition.id.clone(),
             tool: tool.to_owned(),
             call,
             asked_rule: rule.to_owned(),
-            always: self.can_be_saved_as_rule(rule).then(|| rule.to_owned()),
+            always: change.is_some().then(|| rule.to_owned()),
             waits: self.terms.deadline,
             start: false,
         };
         let (definition, terms) = (self.definition.clone(), self.terms.clone());
-        let change = if new.always.is_some() { self.change_by_always(rule) } else { None };
         let message = Message { definition, terms, timeout: self.timeout, zone: self.zone, change };
         let question = self.questions.journal.ask(new, move |question| message.of(question)).await;
         let question = question.map_err(|error| format!("denied: the person could not be asked ({error})"))?;
@@ -430,11 +430,15 @@ impl RunQuestions {
             && (background.restrictions.allowed_tools().is_some() || in_main_tools())
     }
 
-    /// Returns the lines by which the answer "always" would change the job's file. `None` if that is not known.
-    fn change_by_always(&self, rule: &str) -> Option<Vec<String>> {
-        let (file, Questions { home, defaults, .. }) = (&self.definition.file, &self.questions);
+    /// Returns the lines by which the answer "always" would change the job's file. `None` if the file does not have the rule, which may be
+    /// a maker's.
+    async fn change_by_always(&self, rule: &str) -> Option<Vec<String>> {
+        let (file, Questions { home, defaults, journal, .. }) = (&self.definition.file, &self.questions);
         // The file may have changed since the run began, for example by an earlier answer.
-        let old = definition::read_text(home, file).ok()??;
+        let old = match definition::pushed_id(file) {
+            None => definition::read_text(home, file).ok()??,
+            Some(id) => journal.read(|journal| journal.pushed(std::slice::from_ref(&id))).await.ok()?.pop()?.text,
+        };
         let found = definition::parse(self.definition.kind(), file, old.as_bytes(), defaults).definition?;
         let change = RuleChange::of(&found, &ToolPattern::parse(rule).ok()?)?;
         let new = definition::changed_text(file, &old, &change.fields, None).ok()?;
