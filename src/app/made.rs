@@ -24,7 +24,7 @@ pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) ->
         let (journal, defaults) = (runs::open(app)?, app.defaults()?);
         match in_database(&id, &app.home, &defaults, &journal)?? {
             Some(pushed) => makers.add_present(Arc::new(pushed)),
-            None => match last_run(&id, &defaults, &journal)? {
+            None => match last_run(&id, &defaults, &journal)?? {
                 Some(gone) => makers.add_gone(gone),
                 None => break,
             },

@@ -46,6 +46,12 @@ impl Spawner {
         limited.map(Arc::new)
     }
 
+    /// Returns whether the person approves each run of a job: its own file or that of a maker has `approve`. A maker's file with an error
+    /// needs none, since nothing runs then.
+    pub(super) async fn needs_approval(&self, job: &Definition) -> bool {
+        job.approve || self.limits_of(job).await.is_ok_and(|limits| limits.iter().any(|maker| maker.approve))
+    }
+
     /// Returns the restrictions that a job's conversation has now. `fired`: the job as it was when the run fired.
     ///
     /// # Errors
@@ -67,7 +73,7 @@ impl Spawner {
         while let Some(id) = line.next(job) {
             match self.present(&id).await? {
                 Some(maker) => line.add_present(maker),
-                None => match self.journal.read(|journal| last_run(&id, &self.defaults, journal)).await? {
+                None => match self.journal.read(|journal| last_run(&id, &self.defaults, journal)).await?? {
                     Some(gone) => line.add_gone(gone),
                     None => break,
                 },
@@ -192,15 +198,19 @@ pub fn in_database(
 /// Returns a definition as it was when it ran last; `None` if there is no record of that.
 ///
 /// # Errors
-/// A failure of the journal.
+/// A failure of the journal, or a refusal if this version cannot read what is recorded.
 pub fn last_run(
     id: &DefinitionId,
     defaults: &Defaults,
     journal: &JournalReader,
-) -> Result<Option<Definition>, JournalError> {
+) -> Result<Result<Option<Definition>, Refusal>, JournalError> {
     let latest: Option<RunId> = journal.latest(id, 1)?.pop();
-    let record = latest.map(|run| journal.run(&run)).transpose()?.flatten();
-    Ok(record.and_then(|record| as_fired(&record.id, record.kind, record.definition.as_ref()?, defaults)))
+    let Some(record) = latest.map(|run| journal.run(&run)).transpose()?.flatten() else { return Ok(Ok(None)) };
+    let Some(text) = &record.definition else { return Ok(Ok(None)) };
+    Ok(match as_fired(&record.id, record.kind, text, defaults) {
+        Some(definition) => Ok(Some(definition)),
+        None => Err(not_in_force(&format!("`{id}` is gone, and its last run is of a definition that cannot be read now"))),
+    })
 }
 
 /// Parses the recorded text of a run's definition.

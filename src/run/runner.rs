@@ -182,7 +182,8 @@ impl Launcher for Runner {
 
     async fn approval(&self, job: &Job, text: &str) -> Result<Approval, JournalError> {
         let (_, zone) = self.settings().budget;
-        self.questions.approval(job, text, zone).await
+        let is_needed = !job.by_hand && self.spawner.needs_approval(&job.definition).await;
+        self.questions.approval(job, text, zone, is_needed).await
     }
 
     async fn may_write(&self, writer: &Arc<Definition>, watcher: &Arc<Definition>) -> bool {

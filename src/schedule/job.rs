@@ -77,8 +77,8 @@ pub trait Launcher: Send + Sync {
         None
     }
     /// Returns whether the person lets an attempt begin, and asks them if they were not asked. Called for a job
-    /// with `approve`, and for one that may have had it when the person was asked. `text`: its file as it would run. Does not wait for the
-    /// answer.
+    /// with `approve`, for one that may have had it when the person was asked, and for one that another job made. `text`: its file as it
+    /// would run. Does not wait for the answer.
     ///
     /// # Errors
     /// Fails when the journal fails.

@@ -418,6 +418,37 @@ fn a_yes_is_for_what_was_shown() {
     assert!(bot.read("work/evil").is_none());
 }
 
+/// A person who wants to approve each run of a job wants that for what it has made before, too.
+#[test]
+fn what_a_job_has_made_asks_once_its_maker_does() {
+    let bot = TestBot::new();
+    let maker = |approve: &str| {
+        let fields = "client: exec\ncommand: 'true'\nallowed_tools: ['Bash(touch *)']\n";
+        bot.write("routines/maker.md", &format!("---\ncron: '@yearly'\nbackground: true\n{approve}{fields}---\nx\n"));
+    };
+    let made = |id: &str| {
+        let fields = format!("client: exec\ncommand: touch {id}\nallowed_tools: ['Bash(touch *)']\n");
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("created_by: maker\n{fields}"), "x"));
+    };
+    maker("");
+    let service = bot.start();
+    made("before");
+    service.until_ended("before", 1);
+    assert!(bot.read("work/before").is_some());
+    maker("approve: true\n");
+    made("refused");
+    let number = until_open(&bot, &service, 1).remove(0);
+    bot.ok(["questions", "answer", &number, "skip"]);
+    service.until_ended("refused", 1);
+    made("approved");
+    let number = until_open(&bot, &service, 1).remove(0);
+    assert_eq!(bot.names("work"), ["before"]);
+    bot.ok(["questions", "answer", &number, "run"]);
+    service.until_ended("approved", 1);
+    assert_eq!(bot.names("work"), ["approved", "before"]);
+    service.stop();
+}
+
 /// Jobs that jobs have made do not flood the person: the ninth is asked about when one of the others is answered.
 #[test]
 fn jobs_of_jobs_ask_a_few_questions_at_a_time() {

@@ -20,15 +20,21 @@ const SHOWN: usize = 500;
 
 impl Questions {
     /// Returns whether a job may begin. Asks the person, whose time zone is `zone`, once for each occurrence and each text of its file: a
-    /// yes is for the file that the person was asked about. A job that the person fired by hand is approved, and so is one whose file no
-    /// longer has `approve`.
+    /// yes is for the file that the person was asked about. A job that the person fired by hand is approved, and so is one for which an
+    /// approval is no longer needed (`is_needed`).
     ///
     /// # Errors
     /// An error if the journal fails.
-    pub(in crate::run) async fn approval(&self, job: &Job, text: &str, zone: Tz) -> Result<Approval, JournalError> {
+    pub(in crate::run) async fn approval(
+        &self,
+        job: &Job,
+        text: &str,
+        zone: Tz,
+        is_needed: bool,
+    ) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let asked = self.journal.start_question(&job.run).await?;
-        if job.by_hand || !job.definition.approve {
+        if !is_needed {
             // Ends an open question. The approval by hand survives a restart, like an answer.
             let end = if job.by_hand { QuestionEnd::Once } else { QuestionEnd::Ended };
             if let Some(question) = asked.filter(|one| one.answer.is_none()) {

@@ -236,7 +236,8 @@ async fn begin(
     if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
         return Err(LaunchBlock::AgentMissing(missing));
     }
-    if job.definition.approve || may_be_asked_about {
+    // A job that another one made may need an approval because of its maker.
+    if job.definition.approve || job.definition.created_by.is_some() || may_be_asked_about {
         fail_point!(BeforeApproval);
         match launcher.approval(&job, &text).await {
             Ok(Approval::Granted) => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio::time::Instant;
 
-use super::super::active::{ActiveOccurrence, Priority};
+use super::super::active::Priority;
 use super::super::conclusion::failure_buttons;
 use super::super::job::Approval;
 use super::Dispatcher;
@@ -104,10 +104,7 @@ impl Dispatcher {
                 self.close_refused(number);
             }
         }
-        let approved = |active: &ActiveOccurrence| {
-            self.definitions.definition(&active.occurrence.id).is_some_and(|definition| definition.approve)
-        };
-        for number in self.active.numbers(|active| active.unmet.is_some() && approved(active)) {
+        for number in self.active.numbers(|active| active.unmet.is_some() && active.may_be_asked_about) {
             if let Some(active) = self.active.get_mut(number) {
                 active.unmet = None;
             }
