@@ -432,6 +432,37 @@ fn an_agents_button_is_a_turn_once() {
     bot.until_no_processes();
 }
 
+/// The person may have changed their mind since the run.
+#[test]
+fn a_fork_of_a_jobs_conversation_reports_only_if_the_file_lets_it_now() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call(
+            "mcp__discord__discord_embed",
+            json!({ "title": "Bins", "description": "Which?", "buttons": [{ "label": "Green", "action": "agent:green" }] }),
+        ),
+        1 => Reply::say("Asked."),
+        _ => Reply::say("Green it is."),
+    });
+    let bot = bot_with_phone(&api);
+    let job = |more: &str| {
+        let fields = "background: true\nisolated: true\nallowed_tools: [mcp__discord__discord_embed]\n";
+        bot.write("routines/bins.md", &format!("---\ncron: '@yearly'\n{fields}{more}---\nAsk me about the bins.\n"));
+    };
+    job("");
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    service.fire("bins");
+    phone.press(&phone.next_message("Which?"), "Green");
+    phone.next_message("Green it is.");
+    let card = phone.next_message("Fork: your answer to bins");
+    job("update_main_session: blocked\n");
+    phone.press(&card, "Report");
+    phone.next_message("the main session is told nothing");
+    assert!(!told(&api.last()).contains("report"), "{}", told(&api.last()));
+    service.stop();
+    bot.until_no_processes();
+}
+
 #[test]
 fn a_conversation_is_made_shorter_from_the_phone_and_the_numbers_are_told() {
     let api = MessagesApi::answering(|request| match request.last_text() {
