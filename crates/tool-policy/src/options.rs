@@ -50,11 +50,15 @@ fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
         let is_one = |word: &&String| names.split_whitespace().any(|name| word.starts_with(name));
         out.extend(behind.filter(is_one).map(|word| found(word.split('=').next().unwrap_or(word).to_owned())));
     }
+    // Number of options found before the last word.
+    let mut known = 0;
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
+        let may_be_value = out.len() > known;
+        known = out.len();
         let Some(option) = text.strip_prefix('-') else {
             // A star may stand for options.
-            if tool.until_operand && !word.starts_with(STAR) {
+            if tool.until_operand && !may_be_value && !word.starts_with(STAR) {
                 break;
             }
             continue;
@@ -355,46 +359,59 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
-/// Returns `-` for an interpreter without a script, or with `-`: it reads code from standard input, and a rule must spell that as `-`.
+/// Returns `-` for an interpreter that reads code from standard input. A rule must spell that as `-`.
 fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption> {
     let interprets = program.interpreter && program.class != Class::Wrapper;
-    let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
-    let script = |word: &String| word != "-" && !word.starts_with('-');
-    let no_script = || !arguments.iter().any(|word| script(word) || asks(word));
-    (interprets && (no_script() || is_script_on_input(&program.options, arguments)))
-        .then(|| GivenOption::word("-", Effect::Executes))
+    (interprets && reads_code(&program.options, arguments)).then(|| GivenOption::word("-", Effect::Executes))
 }
 
-/// Returns whether the script is `-`: the first operand, or the value of an option that names the script. Behind an option that gives
-/// the code, `-` has another meaning.
-fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
-    let mut named = false;
+/// Returns whether an interpreter reads code from standard input: its script is `-`, or it has neither a script nor code from an option.
+fn reads_code(options: &Options, arguments: &[String]) -> bool {
+    let (mut has_file, mut has_code, mut asks) = (false, false, false);
     let mut rest = arguments;
-    while let [word, others @ ..] = rest
-        && let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty())
-    {
-        if !scan(options, std::slice::from_ref(word)).is_empty() {
-            return false;
-        }
-        rest = others;
-        let Some(at) = letters.find(|letter| options.values.contains(letter) || options.attached.contains(letter))
-        else {
-            continue;
+    while let [word, others @ ..] = rest {
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            // Behind code that takes the place of the script, `-` is the script's own.
+            return word == "-" && !has_file && (!has_code || options.code_first);
         };
-        let (option, attached) = letters[at..].split_at(1);
-        let is_next = attached.is_empty() && options.values.contains(option);
-        let value = if is_next { others.first().map(String::as_str) } else { Some(attached) };
-        if options.script_files.contains(option) {
-            named = true;
-            if value == Some("-") {
+        has_code |=
+            scan(options, std::slice::from_ref(word)).iter().any(|option| programs::contains(options.code, &option.id));
+        asks |= ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
+        let value = value_of(options, letters, others);
+        if value.names_script {
+            has_file = true;
+            if value.text == Some("-") {
                 return true;
             }
         }
-        if is_next {
-            rest = others.get(1..).unwrap_or_default();
-        }
+        rest = if value.is_next { others.get(1..).unwrap_or_default() } else { others };
     }
-    !named && rest.first().is_some_and(|word| word == "-")
+    !has_file && !has_code && !asks
+}
+
+/// The value of an option of an interpreter.
+struct OptionValue<'a> {
+    text: Option<&'a str>,
+    /// Whether it is the next word.
+    is_next: bool,
+    /// Whether it is the script.
+    names_script: bool,
+}
+
+/// Returns the value of an option without its first dash. `others`: the words behind it.
+fn value_of<'a>(options: &Options, letters: &'a str, others: &'a [String]) -> OptionValue<'a> {
+    let next = others.first().map(String::as_str);
+    if let Some(long) = letters.strip_prefix('-') {
+        let is_next = programs::contains(options.valued, long);
+        return OptionValue { text: next.filter(|_| is_next), is_next, names_script: false };
+    }
+    let Some(at) = letters.find(|letter| options.values.contains(letter) || options.attached.contains(letter)) else {
+        return OptionValue { text: None, is_next: false, names_script: false };
+    };
+    let (option, attached) = letters[at..].split_at(1);
+    let is_next = attached.is_empty() && options.values.contains(option);
+    let names_script = options.script_files.contains(option);
+    OptionValue { text: if is_next { next } else { Some(attached) }, is_next, names_script }
 }
 
 /// Returns whether a rule spells one of `names`: `-n`, also within a cluster, or `--dry-run`. `options` says how its words are read.
@@ -757,6 +774,36 @@ mod tests {
         check("python3 -Wignore report.py -", &[]);
         check("perl -w - x", &["-"]);
         check("perl -pe x -", &["e"]);
+        check("perl -MJSON - x", &["M", "-"]);
+        check("perl -MJSON x -", &["M"]);
+        check("perl -ex", &["e"]);
+        check("python3 -i -- - x", &["i", "-"]);
+        check("python3 --check-hash-based-pycs always - x", &["-"]);
+        check("python3 --check-hash-based-pycs always", &["-"]);
+        check("python3 --check-hash-based-pycs=always report.py -", &[]);
+        check("php -d x=y - x", &["define", "-"]);
+        check("php -f -", &["-"]);
+        check("ruby -rjson - x", &["require", "-"]);
+        check("ruby -v - x", &["-"]);
+        check("ruby --encoding utf-8 - x", &["-"]);
+        check("node --input-type module - x", &["-"]);
+        check("node --title x", &["-"]);
+        check("node --no-warnings app.js -", &[]);
+        check("Rscript -e x", &["-e"]);
+        check("R -f x", &["-f"]);
+        check("R --no-save", &["-"]);
+        check("julia -q report.jl -e x", &[]);
+        check("julia -qe x", &["-e"]);
+        check("julia --threads 4 -e x y -e z", &["--threads", "-e"]);
+        check("fish --command=x", &["-", "--command"]);
+        check("zsh -ec x", &["-c"]);
+        check("zsh +x -c x", &["+x"]);
+        check("tclsh", &["-"]);
+        check("java -cp x Main", &["-cp"]);
+        check("java @x Main", &["@x"]);
+        check("lua -e x", &["e"]);
+        check("lua -e x - y", &["e", "-"]);
+        check("lua -l json - x", &["l", "-"]);
         check("node - x", &["-"]);
         check("perl -ne print f", &["e"]);
         check("node --eval=x y", &["eval"]);
@@ -906,7 +953,7 @@ mod tests {
         check("make -l test -l 2.5 V=1 --output-sync deploy", &["target", "target"]);
         check("npx eslint --format unix src", &[]);
         check("npx --yes --package=x eslint", &["--package"]);
-        check("npx --loglevel silent -p x eslint", &["--loglevel"]);
+        check("npx --loglevel silent -p x eslint -c", &["--loglevel", "-p"]);
         check("make -sC x", &["-C"]);
         check("make --directory=x", &["--directory"]);
         check("make --dir=x", &["--dir"]);

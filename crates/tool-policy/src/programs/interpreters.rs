@@ -1,9 +1,19 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Anywhere, Class, CommandOperands, Options, Program, executes, writes};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, Program, executes, writes};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
+}
+
+/// An interpreter of which a rule must spell all options that are not harmless.
+const fn strict(names: &'static [&'static str], harmless: &'static HarmlessOptions) -> Program {
+    Program { harmless: Some(harmless), ..interpreter(names, Options::NONE) }
+}
+
+/// Harmless flags and long options of an interpreter. None has a value.
+const fn only(flags: &'static str, long: Names) -> HarmlessOptions {
+    HarmlessOptions { flags, long, clusters: !flags.is_empty(), until_operand: true, ..HarmlessOptions::NONE }
 }
 
 /// Letters of an interpreter that only change what it prints.
@@ -11,18 +21,32 @@ const fn printing(flags: &'static str, options: Options) -> Options {
     Options { anywhere: Anywhere { flags, printing: (flags, ""), ..Anywhere::NONE }, ..options }
 }
 
-const NODE: Options = Options::new(
-    &[
-        executes("e", "eval"),
-        executes("p", "print"),
-        executes("r", "require"),
-        executes("", "import"),
-        executes("", "loader"),
-        executes("", "experimental-loader"),
-        executes("i", "interactive"),
-    ],
-    "epr",
-);
+const NODE: Options = Options {
+    code: "eval print",
+    valued: "allow-fs-read allow-fs-write build-snapshot-config conditions cpu-prof-dir cpu-prof-interval cpu-prof-name \
+        debug-port diagnostic-dir disable-proto disable-warning dns-result-order env-file env-file-if-exists eval \
+        experimental-default-type experimental-loader experimental-policy experimental-sea-config heap-prof-dir \
+        heap-prof-interval heap-prof-name heapsnapshot-near-heap-limit heapsnapshot-signal icu-data-dir import input-type \
+        inspect-port inspect-publish-uid loader localstorage-file max-http-header-size \
+        network-family-autoselection-attempt-timeout openssl-config policy-integrity print redirect-warnings report-dir \
+        report-directory report-filename report-signal require run secure-heap secure-heap-min snapshot-blob stack-trace-limit \
+        test-concurrency test-coverage-branches test-coverage-exclude test-coverage-functions test-coverage-include \
+        test-coverage-lines test-isolation test-name-pattern test-reporter test-reporter-destination test-shard \
+        test-skip-pattern test-timeout title tls-cipher-list tls-keylog trace-event-categories trace-event-file-pattern \
+        trace-require-module unhandled-rejections use-largepages v8-pool-size watch-path",
+    ..Options::new(
+        &[
+            executes("e", "eval"),
+            executes("p", "print"),
+            executes("r", "require"),
+            executes("", "import"),
+            executes("", "loader"),
+            executes("", "experimental-loader"),
+            executes("i", "interactive"),
+        ],
+        "Cepr",
+    )
+};
 
 pub(super) const TABLE: &[Program] = &[
     Program {
@@ -31,8 +55,15 @@ pub(super) const TABLE: &[Program] = &[
             &["pypy", "python", "python2", "python3"],
             printing(
                 "u",
-                // With `-v` alone it traces modules and reads its code from standard input.
-                Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
+                Options {
+                    code: "c m",
+                    valued: "check-hash-based-pycs",
+                    // With `-v` alone it traces modules and reads its code from standard input.
+                    ..Options::new(
+                        &[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")],
+                        "cmWX",
+                    )
+                },
             ),
         )
     },
@@ -42,40 +73,53 @@ pub(super) const TABLE: &[Program] = &[
             &["perl"],
             printing(
                 "w",
-                Options::new(
-                    &[
-                        executes("eE", "e"),
-                        executes("mM", "M"),
-                        executes("x", "x"),
-                        executes("d", "d"),
-                        // Its text becomes code.
-                        executes("F", "F"),
-                        writes("i", "i"),
-                    ],
-                    "eEFImMVx",
-                ),
+                Options {
+                    code: "e",
+                    ..Options::new(
+                        &[
+                            executes("eE", "e"),
+                            executes("mM", "M"),
+                            executes("x", "x"),
+                            executes("d", "d"),
+                            // Its text becomes code.
+                            executes("F", "F"),
+                            writes("i", "i"),
+                        ],
+                        "eEFImMVx",
+                    )
+                },
             ),
         )
     },
     interpreter(
         &["php"],
-        Options::new(
-            &[
-                executes("r", "run"),
-                executes("R", "process-code"),
-                executes("B", "process-begin"),
-                executes("E", "process-end"),
-                executes("d", "define"),
-                executes("a", "interactive"),
-            ],
-            "rRBEdfFSt",
-        ),
+        Options {
+            code: "run process-code process-begin process-end",
+            script_files: "fF",
+            valued: "bindpath define docroot file php-ini process-begin process-code process-end process-file run server timing \
+                zend-extension",
+            ..Options::new(
+                &[
+                    executes("r", "run"),
+                    executes("R", "process-code"),
+                    executes("B", "process-begin"),
+                    executes("E", "process-end"),
+                    executes("d", "define"),
+                    executes("a", "interactive"),
+                ],
+                "rRBEcdfFStTz",
+            )
+        },
     ),
     Program {
         commands: CommandOperands::Opened,
         ..interpreter(
             &["ruby"],
-            Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx"),
+            Options {
+                code: "e",
+                valued: "backtrace-limit crash-report disable dump enable encoding external-encoding internal-encoding parser",
+                ..Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx")
+            },
         )
     },
     interpreter(&["node"], NODE),
@@ -87,6 +131,8 @@ pub(super) const TABLE: &[Program] = &[
             &["lua", "luajit"],
             Options {
                 attached: "O",
+                code: "e",
+                code_first: true,
                 ..Options::new(
                     &[
                         executes("e", "e"),
@@ -106,9 +152,23 @@ pub(super) const TABLE: &[Program] = &[
         &["expect"],
         Options {
             script_files: "bf",
+            code: "c",
+            code_first: true,
             ..Options::new(&[executes("c", "c"), executes("i", "i"), executes("D", "D")], "bcDf")
         },
     ),
-    Program::new(Class::Runs, &["R", "Rscript", "fish", "java", "jshell", "julia", "ksh", "tclsh"]),
-    Program::new(Class::Runs, &["osascript", "tsx", "zsh"]),
+    interpreter(&["tsx"], NODE),
+    // Only these options need not be spelled. All others are code, or lead to some.
+    strict(&["R"], &only("qs", "help no-echo no-restore no-save quiet slave vanilla version")),
+    strict(&["Rscript"], &only("", "help vanilla verbose version")),
+    strict(&["fish"], &only("hNPv", "help no-config private version")),
+    strict(&["julia"], &only("hqv", "help quiet version")),
+    strict(&["jshell", "osascript", "tclsh"], &only("", "help version")),
+    Program { commands: CommandOperands::Added, ..strict(&["ksh", "zsh"], &only("efnuvx", "help version")) },
+    // It never reads code from standard input. `@FILE` has more words.
+    Program {
+        commands: CommandOperands::Listed,
+        harmless: Some(&only("", "help version")),
+        ..Program::new(Class::Runs, &["java"])
+    },
 ];

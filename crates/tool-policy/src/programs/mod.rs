@@ -213,6 +213,12 @@ pub(crate) struct Options {
     pub attached: &'static str,
     /// Letters whose value is the script of an interpreter.
     pub script_files: &'static str,
+    /// Guarded options that give an interpreter code in place of a script.
+    pub code: Names,
+    /// Whether a script may follow that code (`lua -e CODE SCRIPT`).
+    pub code_first: bool,
+    /// Long options of an interpreter whose value may be the next word.
+    pub valued: Names,
     /// Harmless long options that are also prefixes of a guarded one.
     pub harmless: &'static [&'static str],
     /// The words of its expression, whose long options have one dash (`find -delete`).
@@ -302,6 +308,9 @@ impl Options {
         values: "",
         attached: "",
         script_files: "",
+        code: "",
+        code_first: false,
+        valued: "",
         harmless: &[],
         expression: None,
         one_dash: false,
