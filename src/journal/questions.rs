@@ -317,7 +317,9 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 let end = match end {
-                    QuestionEnd::SilenceAllow if !was_delivered_in_time(connection, number)? => QuestionEnd::SilenceDeny,
+                    QuestionEnd::SilenceAllow if !was_delivered_in_time(connection, number)? => {
+                        QuestionEnd::SilenceDeny
+                    }
                     end => end,
                 };
                 let ended = connection.execute(

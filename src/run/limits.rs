@@ -209,7 +209,9 @@ pub fn last_run(
     let Some(text) = &record.definition else { return Ok(Ok(None)) };
     Ok(match as_fired(&record.id, record.kind, text, defaults) {
         Some(definition) => Ok(Some(definition)),
-        None => Err(not_in_force(&format!("`{id}` is gone, and its last run is of a definition that cannot be read now"))),
+        None => {
+            Err(not_in_force(&format!("`{id}` is gone, and its last run is of a definition that cannot be read now")))
+        }
     })
 }
 

@@ -339,7 +339,8 @@ impl RunQuestions {
                 None => "denied by the person; do not try it in another way".into(),
             }),
             QuestionEnd::SilenceDeny if self.terms.default == AskDefault::Allow => {
-                Err("denied: silence would allow it, but no channel could deliver the question to the person in time".into())
+                Err("denied: silence would allow it, but no channel could deliver the question to the person in time"
+                    .into())
             }
             QuestionEnd::SilenceDeny => {
                 let waited = humantime::format_duration(self.terms.deadline);

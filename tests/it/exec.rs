@@ -53,7 +53,11 @@ fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
     assert_eq!(printed(&fire(&bot, &service, "mixed")), "1\n2\n3\n4\n5\n6\n7\n8\n");
     assert!(inbox(&bot).is_empty(), "{:?}", inbox(&bot));
     for (id, command, why) in [
-        ("code", "echo at first; echo broken; echo at last; exit 3", "the command ended with exit code 3: \"at first / "),
+        (
+            "code",
+            "echo at first; echo broken; echo at last; exit 3",
+            "the command ended with exit code 3: \"at first / ",
+        ),
         ("silent", "exit 1", "the command ended with exit code 1"),
         ("missing", "no-such-program", "exit code 127: \"bash: line 1: no-such-program: command not found\""),
         ("signal", "kill -9 $$", "the command ended by signal 9"),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::Application;
 use crate::apart::{harmless_apart, moves_options};
+use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
@@ -446,7 +447,7 @@ impl CommandRule {
         let entry = self.program().map(programs::by_base_name);
         let own = match entry {
             Some(entry) if entry.is_git() => git::from_subcommand(self.arguments()).get(1..),
-            Some(entry) => options::behind_container(entry, self.arguments()).or(Some(self.arguments())),
+            Some(entry) => containers::behind(entry, self.arguments()).or(Some(self.arguments())),
             None => Some(self.arguments()),
         };
         own.is_some_and(|words| words.iter().any(|word| !word.starts_with(STAR) && !word.is_empty()))

@@ -5,10 +5,12 @@
 //! names (`--outp`). If two readings are possible, an option counts as given. That includes words behind `--`, since that may be the
 //! value of the option before it.
 
+use crate::code_on_input;
+use crate::containers;
 use crate::fetch;
 use crate::programs::{
-    self, Class, CommandOperands, ContainerOptions, Effect, GuardedOption, HarmlessOptions, Names, Options, Program,
-    ScriptOperands, Syntax, git,
+    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, ScriptOperands,
+    Syntax, git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -359,61 +361,6 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
-/// Returns `-` for an interpreter that reads code from standard input. A rule must spell that as `-`.
-fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption> {
-    let interprets = program.interpreter && program.class != Class::Wrapper;
-    (interprets && reads_code(&program.options, arguments)).then(|| GivenOption::word("-", Effect::Executes))
-}
-
-/// Returns whether an interpreter reads code from standard input: its script is `-`, or it has neither a script nor code from an option.
-fn reads_code(options: &Options, arguments: &[String]) -> bool {
-    let (mut has_file, mut has_code, mut asks) = (false, false, false);
-    let mut rest = arguments;
-    while let [word, others @ ..] = rest {
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            // Behind code that takes the place of the script, `-` is the script's own.
-            return word == "-" && !has_file && (!has_code || options.code_first);
-        };
-        has_code |=
-            scan(options, std::slice::from_ref(word)).iter().any(|option| programs::contains(options.code, &option.id));
-        asks |= ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
-        let value = value_of(options, letters, others);
-        if value.names_script {
-            has_file = true;
-            if value.text == Some("-") {
-                return true;
-            }
-        }
-        rest = if value.is_next { others.get(1..).unwrap_or_default() } else { others };
-    }
-    !has_file && !has_code && !asks
-}
-
-/// The value of an option of an interpreter.
-struct OptionValue<'a> {
-    text: Option<&'a str>,
-    /// Whether it is the next word.
-    is_next: bool,
-    /// Whether it is the script.
-    names_script: bool,
-}
-
-/// Returns the value of an option without its first dash. `others`: the words behind it.
-fn value_of<'a>(options: &Options, letters: &'a str, others: &'a [String]) -> OptionValue<'a> {
-    let next = others.first().map(String::as_str);
-    if let Some(long) = letters.strip_prefix('-') {
-        let is_next = programs::contains(options.valued, long);
-        return OptionValue { text: next.filter(|_| is_next), is_next, names_script: false };
-    }
-    let Some(at) = letters.find(|letter| options.values.contains(letter) || options.attached.contains(letter)) else {
-        return OptionValue { text: None, is_next: false, names_script: false };
-    };
-    let (option, attached) = letters[at..].split_at(1);
-    let is_next = attached.is_empty() && options.values.contains(option);
-    let names_script = options.script_files.contains(option);
-    OptionValue { text: if is_next { next } else { Some(attached) }, is_next, names_script }
-}
-
 /// Returns whether a rule spells one of `names`: `-n`, also within a cluster, or `--dry-run`. `options` says how its words are read.
 pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
     rule.iter().enumerate().any(|(at, word)| {
@@ -480,7 +427,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
         Syntax::Fetch(options) => fetch::read(options, arguments).guarded,
         Syntax::Options => {
             let mut found = scan(&program.options, before_line(program, arguments));
-            found.extend(code_on_input(program, arguments));
+            found.extend(code_on_input::guarded(program, arguments));
             found.extend(variables(program, arguments));
             found.extend(given_targets(program, arguments));
             found.extend(statements(&program.options, arguments));
@@ -488,7 +435,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found.extend(more_than_looking(program, arguments));
-            found.extend(of_container(program, arguments));
+            found.extend(containers::guarded(program, arguments));
             found
         }
     }
@@ -521,108 +468,6 @@ fn subcommands(program: &Program, arguments: &[String]) -> impl Iterator<Item = 
         is_found |= !may_be_value(*at);
         !before
     })
-}
-
-/// The words behind the subcommand of a program that makes a container.
-struct Container<'a> {
-    known: &'static ContainerOptions,
-    behind: &'a [String],
-    /// Whether the subcommand may be a value, so that a later word is the subcommand.
-    in_doubt: bool,
-}
-
-/// Returns them, or `None` for other programs and subcommands.
-fn container<'a>(program: &Program, arguments: &'a [String]) -> Option<Container<'a>> {
-    let known = program.container?;
-    let makes = |word: &str| programs::contains(known.subcommands, word);
-    let mut rest = arguments;
-    while let [word, others @ ..] = rest {
-        rest = match word.as_str() {
-            word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
-            word if programs::contains(known.groups, word) || programs::contains(known.switches, word) => others,
-            word if word.starts_with("--") && word.contains('=') => others,
-            // The next word may be its value.
-            word if word.starts_with('-') => {
-                let at = others.iter().position(|word| makes(word))?;
-                return Some(Container { known, behind: &others[at + 1..], in_doubt: true });
-            }
-            word => return makes(word).then_some(Container { known, behind: others, in_doubt: false }),
-        };
-    }
-    None
-}
-
-/// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.
-pub(super) fn behind_container<'a>(program: &Program, arguments: &'a [String]) -> Option<&'a [String]> {
-    container(program, arguments).map(|container| container.behind)
-}
-
-/// What the next word of a call may be. In doubt it is both. If it is neither, the image has ended the options.
-#[derive(Clone, Copy)]
-struct Next {
-    /// An option, or the image.
-    option: bool,
-    /// The value of the option before it.
-    value: bool,
-}
-
-impl Next {
-    const OPTION: Self = Self { option: true, value: false };
-    const VALUE: Self = Self { option: false, value: true };
-    const EITHER: Self = Self { option: true, value: true };
-    const END: Self = Self { option: false, value: false };
-}
-
-/// Returns the options with which a container is made that may open something to it. They stand in front of the image.
-fn of_container(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let Some(Container { known, behind, in_doubt }) = container(program, arguments) else { return Vec::new() };
-    let mut found = Vec::new();
-    let mut next = Next::OPTION;
-    for word in behind {
-        let mut after = Next::END;
-        if next.option {
-            let (options, then) = container_word(known, word);
-            let unsafe_ones = options.into_iter().filter(|option| !programs::contains(known.harmless, option));
-            found.extend(unsafe_ones.map(|option| GivenOption::word(option, Effect::Destroys)));
-            after = then;
-        }
-        // Behind a value is an option, or the image. So it is behind the subcommand.
-        after.option |= next.value || (in_doubt && programs::contains(known.subcommands, word));
-        next = after;
-    }
-    found
-}
-
-/// Returns the options in a word that is no value, and what may be behind it.
-fn container_word(known: &ContainerOptions, word: &str) -> (Vec<String>, Next) {
-    let text = word.split(STAR).next().unwrap_or_default();
-    let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty() && *letters != "-") else {
-        // A star may stand for options.
-        return (Vec::new(), if word.starts_with(STAR) { Next::OPTION } else { Next::END });
-    };
-    if let Some(long) = letters.strip_prefix('-') {
-        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-        let next = match () {
-            () if value.is_some() || programs::contains(known.own_switches, name) => Next::OPTION,
-            () if programs::contains(known.own_valued, name) => Next::VALUE,
-            () => Next::EITHER,
-        };
-        return (vec![format!("--{name}")], next);
-    }
-    let mut options = Vec::new();
-    let mut next = Next::OPTION;
-    for (at, letter) in letters.char_indices() {
-        options.push(format!("-{letter}"));
-        let is_last = at + letter.len_utf8() == letters.len();
-        if known.values.contains(letter) {
-            next = if is_last { Next::VALUE } else { Next::OPTION };
-            break;
-        }
-        if !known.flags.contains(letter) && is_last {
-            next = Next::EITHER;
-        }
-    }
-    (options, next)
 }
 
 /// Returns the words in front of the line that a program starts elsewhere (`ssh -p 22 HOST LINE`). Options in that line are the line's own.
