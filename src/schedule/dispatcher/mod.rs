@@ -13,6 +13,7 @@ mod needs;
 mod occasions;
 mod phase;
 mod pre_launch;
+mod preparing;
 mod pushed;
 mod recovery;
 mod requests;
@@ -86,6 +87,8 @@ pub struct Dispatcher {
     /// Number of failures after which the person is notified, unless the definition says otherwise.
     alert_after: u32,
     recent: RecentLaunches,
+    /// When the occurrence falls due for which the launcher has got ready.
+    prepared: Option<DateTime<Utc>>,
     self_triggered: SelfTriggered,
     /// Number of answers from the person to questions.
     answers: u64,
@@ -157,6 +160,7 @@ impl Dispatcher {
             max_concurrent_runs: max_concurrent_runs.max(1),
             alert_after: 1,
             recent: RecentLaunches::default(),
+            prepared: None,
             self_triggered: SelfTriggered::default(),
             answers: 0,
             decided: 0,
@@ -198,8 +202,8 @@ impl Dispatcher {
             }
             let wake = self.next_wake();
             // A host with a wrong clock looks again when the state of the hosts changes.
-            let due =
-                self.next_claim().filter(|_| self.sharing.has_correct_time()).map(|due| due + self.sharing.waits());
+            let due = self.next_claim().filter(|_| self.sharing.has_correct_time());
+            let due = due.map(|due| self.prepare(due + self.sharing.waits()));
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
                     command.into_iter().for_each(|command| self.handle(command));
