@@ -15,7 +15,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, setsid};
 
 use crate::launch::{self, Launch, Secret};
-use crate::{descriptors, limits, start};
+use crate::{descriptors, limits, shell, start};
 
 /// The hidden command of the exec stage.
 pub(crate) const COMMAND: &str = "__stage2";
@@ -63,6 +63,9 @@ fn become_client(runner: &str) -> (u8, String) {
     {
         return (NO_DOMAIN, error.to_string());
     }
+    if launch.is_line() {
+        return (CANNOT_START, become_shell(&launch, &stdin).to_string());
+    }
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.work_dir).stdin(stdin);
     let error = match launch.secret.map(|secret| hold_ready(secret, &mut command)).transpose() {
@@ -70,6 +73,18 @@ fn become_client(runner: &str) -> (u8, String) {
         Err(error) => error,
     };
     (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
+}
+
+/// Becomes the run's shell. The program is this one, so it need not be started anew.
+fn become_shell(launch: &Launch, stdin: &OwnedFd) -> io::Error {
+    let ready =
+        rustix::stdio::dup2_stdin(stdin).map_err(Into::into).and_then(|()| std::env::set_current_dir(&launch.work_dir));
+    let args: Vec<OsString> = launch.args.iter().map(OsString::from).collect();
+    let env = launch.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    match ready.and_then(|()| shell::start(&args, &env)) {
+        Ok(()) => io::Error::other("the line is none"),
+        Err(error) => error,
+    }
 }
 
 /// Receives the launch, the client's standard input, and the socket. The socket closes when the client starts, which the runner sees.

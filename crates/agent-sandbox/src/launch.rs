@@ -19,6 +19,7 @@ use tokio::net::UnixStream;
 
 use crate::domain::Domain;
 use crate::mark::Mark;
+use crate::shell;
 use crate::watch::Bounds;
 use crate::wire::{self, LONGEST, ShellSpec};
 
@@ -49,6 +50,12 @@ impl Launch {
     /// Puts the run's mark on the calling process and its descendants.
     pub(crate) fn mark(&self) {
         Mark::of(&self.folder).set();
+    }
+
+    /// Returns whether the program is the run's own shell, without a client.
+    pub(crate) fn is_line(&self) -> bool {
+        let link = |shell: &ShellService| Some(shell.socket.parent()?.join(shell::FOLDER).join("bash"));
+        self.shell.as_ref().and_then(link).is_some_and(|link| link == self.program)
     }
 
     /// Returns whether a client started for this launch can serve `other`: equal in everything except the domains, none of which

@@ -18,8 +18,9 @@ use std::process::{Command, ExitCode};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
+use crate::descriptors;
+use crate::trampoline::{self, Environment};
 use crate::wire::{self, BROKER, ShellSpec};
-use crate::{descriptors, trampoline};
 
 /// The folder with the link to this program that a client uses as its shell (`…/client-shell/bash`).
 pub const FOLDER: &str = "client-shell";
@@ -32,7 +33,8 @@ pub(crate) const SNAPSHOT: &[u8] = b"SNAPSHOT_FILE=";
 
 /// Becomes bash, or reports the error on standard error. `args`: without the program's name.
 pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
-    match start(&args) {
+    // The client's own descriptors: its files and sockets.
+    match descriptors::close_inherited().and_then(|()| start(&args, &std::env::vars_os().collect())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // There is no other place to report to.
@@ -42,11 +44,13 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn start(args: &[OsString]) -> io::Result<()> {
-    // The client's own descriptors: its files and sockets.
-    descriptors::close_inherited()?;
+/// Becomes bash, unless a snapshot or the environment is asked for. `env`: the environment of the shell.
+///
+/// # Errors
+/// If the words are others than a client's, the broker does not know the run, or the domain cannot be entered.
+pub(crate) fn start(args: &[OsString], env: &Environment) -> io::Result<()> {
     let script = script_of(args)?;
-    let socket = trampoline::present(b"shell", script.as_bytes())?;
+    let socket = trampoline::present(b"shell", script.as_bytes(), env)?;
     let mut bytes = vec![0; 1024 * 1024];
     let (length, _) = wire::receive_with(&socket, &mut bytes)?;
     if length == 0 {
@@ -55,7 +59,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
     let spec: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
     let mut spec = spec.map_err(io::Error::other)?;
     if spec.plain {
-        return Err(Command::new(&spec.bash).arg0("bash").args(args).exec());
+        return Err(Command::new(&spec.bash).arg0("bash").args(args).env_clear().envs(env).exec());
     }
     if let Some(rest) = script.as_bytes().strip_prefix(SNAPSHOT) {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -65,7 +69,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         return spec.env.iter().try_for_each(|(name, value)| writeln!(out, "{name}={value}"));
     }
-    if let Some(file) = folder_file(&script) {
+    if let Some(file) = folder_file(&script, env) {
         // The client reads the line's final folder from this file. It is the client's only file that a shell writes.
         let made =
             OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&file);
@@ -98,12 +102,12 @@ fn script_of(args: &[OsString]) -> io::Result<OsString> {
 }
 
 /// Returns the file in the script's end: `… && pwd -P >| FILE`.
-fn folder_file(script: &OsStr) -> Option<PathBuf> {
+fn folder_file(script: &OsStr, env: &Environment) -> Option<PathBuf> {
     let mark = b"pwd -P >| ";
     let at = script.as_bytes().windows(mark.len()).rposition(|window| window == mark)?;
     let word = script.as_bytes()[at + mark.len()..].trim_ascii();
     let path = PathBuf::from(unquoted(word));
-    let own = std::env::var_os("CLAUDE_CODE_TMPDIR")?;
+    let own = env.get(OsStr::new("CLAUDE_CODE_TMPDIR"))?;
     (path.is_absolute() && path.starts_with(own) && !path.components().any(|part| part.as_os_str() == ".."))
         .then_some(path)
 }

@@ -4,6 +4,7 @@
 //! program ended, or becomes it if that may run in the shell's own domain. It has no rights of its own: a process that speaks to
 //! the broker in its place gains nothing.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,6 +20,9 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 
 use crate::wire::{self, BROKER, Instruction, Request};
 use crate::{SOCKET_VARIABLE, TOKEN_VARIABLE};
+
+/// The environment of a process of the shell.
+pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// Exit code for a program that was found but not started.
 const NOT_STARTED: u8 = 126;
@@ -67,7 +71,7 @@ fn ask(argv: Vec<OsString>) -> io::Result<Instruction> {
     }
     let broker = match descriptor(BROKER) {
         Ok(socket) => socket,
-        Err(_) => present(b"start", b"")?,
+        Err(_) => present(b"start", b"", &std::env::vars_os().collect())?,
     };
     let folder = rustix::fs::open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let (mut ours, theirs) = UnixStream::pair()?;
@@ -98,15 +102,16 @@ fn gone(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the sandbox that decides about it has ended ({error})"))
 }
 
-/// Connects to the broker named in the environment, and presents the run's token and a shell's script.
+/// Connects to the broker that the environment names, and presents the run's token and a shell's script.
 ///
 /// # Errors
 /// If the environment names no broker, or it does not answer.
-pub(crate) fn present(role: &[u8], script: &[u8]) -> io::Result<OwnedFd> {
-    let variable = |name: &str| {
-        std::env::var(name).map_err(|_| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not set")))
+pub(crate) fn present(role: &[u8], script: &[u8], env: &Environment) -> io::Result<OwnedFd> {
+    let text = |name: &str| {
+        let value = env.get(OsStr::new(name)).and_then(|value| value.to_str());
+        value.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not set")))
     };
-    let (path, token) = (variable(SOCKET_VARIABLE)?, variable(TOKEN_VARIABLE)?);
+    let (path, token) = (text(SOCKET_VARIABLE)?, text(TOKEN_VARIABLE)?);
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     let (path, folder) = wire::reachable(Path::new(&path))?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
