@@ -204,6 +204,13 @@ impl Definition {
         self.kind() == Kind::Session || self.created_by.is_some()
     }
 
+    /// Returns the job that made it; `None` if no job did. Who spawned an agent is not known here, so all spawned agents have one maker.
+    #[must_use]
+    pub fn maker(&self) -> Option<DefinitionId> {
+        let is_spawned = self.kind() == Kind::Session && !self.id.is_turn();
+        self.created_by.clone().or_else(|| is_spawned.then(|| DefinitionId::new("spawned agents")))
+    }
+
     /// Returns its position in a chain; `None` outside of a chain.
     #[must_use]
     pub fn chain(&self) -> Option<&Chain> {
@@ -281,6 +288,12 @@ impl Definition {
     #[must_use]
     pub fn is_delivered_as_written(&self) -> bool {
         self.client == Some(JobClient::Notify)
+    }
+
+    /// Whether it is a later check of the chain that began with this reminder.
+    #[must_use]
+    pub fn is_check_of(&self, first: &DefinitionId) -> bool {
+        self.id != *first && self.chain().is_some_and(|chain| chain.parent == *first)
     }
 
     /// Returns the name under which later runs find its memory: its id (in a chain, the id of the first reminder) and

@@ -71,7 +71,7 @@ pub struct NewMessage {
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
     pub rich: Option<RichContent>,
-    /// The job that made the one whose failure it is about, if a job did. Only some of these are sent in an hour, and the others are
+    /// The job that made the one which it is about, if a job did. Only some of these are sent in an hour, and the others are
     /// counted in a later message: a job that may make jobs must not send the person as many messages as it likes.
     pub about_made_by: Option<DefinitionId>,
 }
@@ -211,7 +211,7 @@ const MAX_ABOUT_MADE_JOBS: i64 = 20;
 /// Maximum number of these about what one job has made.
 const MAX_ABOUT_ONE_MAKER: i64 = 5;
 
-/// Inserts the messages of an ended run. Holds back those about made jobs that are too many. Returns the newest number, or 0.
+/// Inserts the messages of an ended run. Returns the newest number, or 0.
 pub(super) fn insert_messages_of_run(
     connection: &Connection,
     messages: &[NewMessage],
@@ -219,10 +219,7 @@ pub(super) fn insert_messages_of_run(
 ) -> Result<i64, JournalError> {
     let mut newest = 0;
     for message in messages {
-        match &message.about_made_by {
-            Some(maker) if !counts_in_this_hour(connection, maker, now)? => hold_back(connection)?,
-            _ => newest = insert_message(connection, message, now)?,
-        }
+        newest = insert_message(connection, message, now)?.max(newest);
     }
     Ok(newest)
 }
@@ -264,11 +261,18 @@ fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
     }))
 }
 
+/// Inserts a message. Returns its number, or 0 if it is held back: it is one about made jobs too many.
 pub(super) fn insert_message(
     connection: &Connection,
     message: &NewMessage,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
+    if let Some(maker) = &message.about_made_by
+        && !counts_in_this_hour(connection, maker, now)?
+    {
+        hold_back(connection)?;
+        return Ok(0);
+    }
     let message = &with_why(connection, message)?;
     let text = match held_back(connection)? {
         Some(held) => format!("{}\n\n{held}", message.text.trim_end()),

@@ -129,7 +129,7 @@ fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
         return cut_off();
     }
     // A made job that may send no messages chooses what the client's and the API's errors quote, such as a model's name.
-    let is_silent = definition.created_by.is_some()
+    let is_silent = definition.maker().is_some()
         && definition.background().is_some_and(|background| !background.restrictions.allow_ping);
     let quotes = is_silent && failure.class.quotes_job();
     let told = if quotes { "its record says why" } else { &*failure.message };
@@ -219,14 +219,25 @@ fn alert<'a>(attempted: &AttemptData<'a>) -> Alert<'a> {
         run: attempted.run,
         after: definition.alert_after.unwrap_or(attempted.alert_after),
         failed_attempts: attempted.failures,
-        next: next.or_else(|| definition.waits_for()).filter(|_| definition.enabled),
+        next: next.or_else(|| waits_for(definition)).filter(|_| definition.enabled),
         now,
+    }
+}
+
+/// Describes the event that a definition without times waits for. Of a made one without the words of the job.
+fn waits_for(definition: &Definition) -> Option<String> {
+    match definition.maker() {
+        Some(_) if definition.watches().is_some() => {
+            Some("when something in the folder that it watches has changed".to_owned())
+        }
+        Some(_) if definition.waits_for().is_some() => Some("when the job that it follows has ended".to_owned()),
+        _ => definition.waits_for(),
     }
 }
 
 /// Returns a message of the service about a run.
 fn message(attempted: &AttemptData<'_>, text: String) -> NewMessage {
-    let about_made_by = attempted.definition.created_by.clone();
+    let about_made_by = attempted.definition.maker();
     NewMessage { about_made_by, ..NewMessage::of_run(attempted.run, attempted.definition, text) }
 }
 

@@ -244,6 +244,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
         ("finds-none", vec![ping("too much"), critical("urgent"), ping("more")]),
         ("too", vec![ping("as well"), ping("again")]),
         ("tells", vec![critical("fire")]),
+        ("made", vec![ping("from one of many")]),
     ]);
     let bot = bot(&api);
     let service = bot.start();
@@ -256,6 +257,9 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     let run = live(&bot, &service, "finds-none", "update_main_session: freely\n");
     live(&bot, &service, "too", "update_main_session: freely\n");
     live(&bot, &service, "tells", "update_main_session: freely\n");
+    // A job can make any number of others, so the urgency of these is no way around the budget.
+    live(&bot, &service, "made", "update_main_session: freely\nurgency: critical\ncreated_by: other\n");
+    refused(&Seen::of(&api, "made").results()[0], "The message budget is empty.");
     service.stop();
     let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
     let held: Vec<&Value> = shown["denials"].as_array().unwrap().iter().collect();

@@ -435,7 +435,7 @@ fields! {
     /// How urgent its messages are: low, normal, critical
     urgency as urgency: Urgency = Urgency::Normal, |v: &V| v.one_of::<Urgency>(), {
         example: "critical", flags: &[takes("urgency", "LEVEL")],
-        details: "`critical`: they wait for no quiet hours, go to `critical_channel`, too, and pass where the budget of messages is empty. `low`: \
+        details: "`critical`: they wait for no quiet hours, go to `critical_channel`, too, and pass where the budget of messages is empty, unless another job has made this one. `low`: \
                   a channel shows them quietly, where it can. It holds for the job's questions and for the news that it failed as well. The \
                   agent may call a single message critical, whatever stands here.",
         limit: Limit::Other("What a job makes has at most the job's own."),

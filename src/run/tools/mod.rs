@@ -120,7 +120,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     }
     delivery.critical += u32::from(critical);
     // The file's urgency does not allow a second message; only the agent's `critical` does.
-    let critical = critical || host.definition.urgency == Urgency::Critical;
+    let critical = critical || (host.definition.urgency == Urgency::Critical && !host.definition.is_made_by_run());
     if host.bot.main.is_busy(host.clock.now()) && !critical {
         let reason = "The user is in the middle of a conversation.";
         host.record_with(held_back(tool, &message, "conversation", reason), Some("held back")).await;

@@ -126,8 +126,9 @@ impl Dispatcher {
                     "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
                     definition.title()
                 );
-                let news = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) }.with_buttons(&[WHY]);
-                message = Some(news).filter(|_| counted.is_news);
+                let (id, about_made_by) = (Some(id.clone()), definition.maker());
+                let news = NewMessage { id, about_made_by, ..NewMessage::of_service(text) };
+                message = Some(news.with_buttons(&[WHY])).filter(|_| counted.is_news);
             }
         }
         let claim = self.new_claim(id, now, purpose);
