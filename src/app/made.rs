@@ -17,15 +17,15 @@ type Definitions = BTreeMap<DefinitionId, Arc<Definition>>;
 pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) -> Result<Definition, Refusal> {
     let mut makers = MakersOf::default();
     while let Some(id) = makers.next(job) {
-        if let Some(found) = definitions.get(&id) {
-            makers.add_present(Arc::clone(found));
+        if let Some(found) = present(&id, definitions) {
+            makers.add(Arc::clone(found));
             continue;
         }
         let (journal, defaults) = (runs::open(app)?, app.defaults()?);
         match in_database(&id, &app.home, &defaults, &journal)?? {
-            Some(pushed) => makers.add_present(Arc::new(pushed)),
+            Some(pushed) => makers.add(Arc::new(pushed)),
             None => match last_run(&id, &defaults, &journal)?? {
-                Some(gone) => makers.add_gone(gone),
+                Some(gone) => makers.add(Arc::new(gone)),
                 None => break,
             },
         }
@@ -57,8 +57,13 @@ pub(super) fn problems(definitions: &Definitions, app: &App) -> Vec<Problem> {
     definitions.values().filter_map(problem).collect()
 }
 
+/// Returns the definition with an id. For a chain's first reminder that is gone, its waiting check.
+fn present<'a>(id: &DefinitionId, definitions: &'a Definitions) -> Option<&'a Arc<Definition>> {
+    definitions.get(id).or_else(|| definitions.values().find(|one| one.is_check_of(id)))
+}
+
 /// Returns whether neither a file nor the database has a definition.
 fn is_gone(id: &DefinitionId, definitions: &Definitions, app: &App) -> bool {
     let is_pushed = || runs::open(app).and_then(|journal| Ok(!journal.pushed(std::slice::from_ref(id))?.is_empty()));
-    !definitions.contains_key(id) && !is_pushed().unwrap_or(true)
+    present(id, definitions).is_none() && !is_pushed().unwrap_or(true)
 }

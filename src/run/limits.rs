@@ -4,8 +4,8 @@
 //! has more rights than its maker. So a right that the person takes from a job is taken from what it has made, too. A turn that continues
 //! a job's conversation has the rights of the job's present file.
 //!
-//! The file of a reminder is removed once it has fired. So a maker that is gone counts as it was when it ran last. A maker whose file has
-//! an error lets nothing run.
+//! The file of a reminder is removed once it has fired. So a maker that is gone counts as it was when it ran last. A chain counts as its
+//! waiting check. A maker whose file has an error lets nothing run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::journal::{JournalError, JournalReader, RunId};
 use crate::policy::{BgForkConfig, PathRoots, ToolPattern, attenuate};
 use crate::refusal::Refusal;
 
-/// Maximum number of makers above a job, those of gone reminders included. They are no limits themselves.
+/// Maximum number of makers above a job.
 const LONGEST_LINE: usize = 100;
 
-/// Maximum number of makers that limit a job. To compare two lists takes long.
+/// Maximum number of makers with different rights that limit a job. To compare two lists takes long.
 const MAX_LIMITS: usize = 8;
 
 impl Spawner {
@@ -72,9 +72,9 @@ impl Spawner {
         let mut line = MakersOf::default();
         while let Some(id) = line.next(job) {
             match self.present(&id).await? {
-                Some(maker) => line.add_present(maker),
+                Some(maker) => line.add(maker),
                 None => match self.journal.read(|journal| last_run(&id, &self.defaults, journal)).await?? {
-                    Some(gone) => line.add_gone(gone),
+                    Some(gone) => line.add(Arc::new(gone)),
                     None => break,
                 },
             }
@@ -82,16 +82,21 @@ impl Spawner {
         line.limits()
     }
 
-    /// Returns the present definition with an id, from a file or from the database.
+    /// Returns the present definition with an id, from a file or from the database. For a chain's first reminder that is gone, its
+    /// waiting check.
     async fn present(&self, id: &DefinitionId) -> Result<Option<Arc<Definition>>, Refusal> {
-        match self.definitions.fresh(id).await {
-            Err(error) => Err(not_in_force(&error.to_string())),
-            Ok(Some(found)) => Ok(Some(found)),
-            Ok(None) => {
-                let found = self.journal.read(|journal| in_database(id, &self.home, &self.defaults, journal)).await?;
-                Ok(found?.map(Arc::new))
-            }
+        let fresh = async |id: &DefinitionId| {
+            let found = self.definitions.fresh(id).await;
+            found.map_err(|error| not_in_force(&error.to_string()))
+        };
+        if let Some(found) = fresh(id).await? {
+            return Ok(Some(found));
         }
+        if let Some(check) = self.definitions.waiting_check(id).await {
+            return fresh(&check).await;
+        }
+        let found = self.journal.read(|journal| in_database(id, &self.home, &self.defaults, journal)).await?;
+        Ok(found?.map(Arc::new))
     }
 }
 
@@ -112,16 +117,9 @@ impl MakersOf {
         (is_new && self.all.len() < LONGEST_LINE).then(|| next.clone())
     }
 
-    /// Adds a maker as it is now.
-    pub fn add_present(&mut self, maker: Arc<Definition>) {
-        self.limits.push(Arc::clone(&maker));
-        self.all.push(maker);
-    }
-
-    /// Adds a maker that is gone, as it ran last. A reminder goes by itself, and had these rights when it made the job.
-    pub fn add_gone(&mut self, maker: Definition) {
-        let maker = Arc::new(maker);
-        if maker.kind() != Kind::Reminder {
+    /// Adds a maker, as it is now or as it ran last.
+    pub fn add(&mut self, maker: Arc<Definition>) {
+        if self.limits.last().is_none_or(|last| !limits_alike(last, &maker)) {
             self.limits.push(Arc::clone(&maker));
         }
         self.all.push(maker);
@@ -138,6 +136,12 @@ impl MakersOf {
         }
         Ok(self.limits)
     }
+}
+
+/// Returns whether two makers limit a job in the same way.
+fn limits_alike(one: &Definition, other: &Definition) -> bool {
+    let rights = |maker: &Background| (maker.restrictions.clone(), maker.agent.clone());
+    one.approve == other.approve && one.background().map(rights) == other.background().map(rights)
 }
 
 /// Returns a job with the restrictions that its makers add. May take seconds if the lists are long.
@@ -195,7 +199,7 @@ pub fn in_database(
     })
 }
 
-/// Returns a definition as it was when it ran last; `None` if there is no record of that.
+/// Returns a definition as it was when it ran last; `None` if there is no record of that. For a chain, its last check.
 ///
 /// # Errors
 /// A failure of the journal, or a refusal if this version cannot read what is recorded.
@@ -204,8 +208,23 @@ pub fn last_run(
     defaults: &Defaults,
     journal: &JournalReader,
 ) -> Result<Result<Option<Definition>, Refusal>, JournalError> {
-    let latest: Option<RunId> = journal.latest(id, 1)?.pop();
-    let Some(record) = latest.map(|run| journal.run(&run)).transpose()?.flatten() else { return Ok(Ok(None)) };
+    let Some(latest) = journal.latest(id, 1)?.pop() else { return Ok(Ok(None)) };
+    let found = run_as_fired(id, &latest, defaults, journal)?;
+    let Ok(Some(first)) = &found else { return Ok(found) };
+    match first.chain().map(|_| journal.remembered(&first.lineage())).transpose()?.flatten() {
+        Some(last) => run_as_fired(id, &last.run, defaults, journal),
+        None => Ok(found),
+    }
+}
+
+/// Returns the definition of a run as it fired; `None` if its text is not recorded.
+fn run_as_fired(
+    id: &DefinitionId,
+    run: &RunId,
+    defaults: &Defaults,
+    journal: &JournalReader,
+) -> Result<Result<Option<Definition>, Refusal>, JournalError> {
+    let Some(record) = journal.run(run)? else { return Ok(Ok(None)) };
     let Some(text) = &record.definition else { return Ok(Ok(None)) };
     Ok(match as_fired(&record.id, record.kind, text, defaults) {
         Some(definition) => Ok(Some(definition)),
@@ -267,7 +286,7 @@ mod tests {
         let of = |id: &str| -> Vec<String> {
             let (job, mut makers) = (&definitions[&DefinitionId::new(id)], MakersOf::default());
             while let Some(maker) = makers.next(job).and_then(|id| definitions.get(&id)) {
-                makers.add_present(Arc::clone(maker));
+                makers.add(Arc::clone(maker));
             }
             makers.all.iter().map(|maker| maker.id.to_string()).collect()
         };

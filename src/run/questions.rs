@@ -420,7 +420,7 @@ impl RunQuestions {
     }
 
     /// Returns whether a job's file with this rule would grant the calls that the rule asks about, in later runs. A
-    /// reminder's file has none.
+    /// reminder's file has none. That of a made job would have more rights than its maker's.
     fn can_be_saved_as_rule(&self, rule: &str) -> bool {
         let Some(background) = self.definition.background() else { return false };
         let in_main_tools = || {
@@ -428,6 +428,7 @@ impl RunQuestions {
             pattern.is_some_and(|pattern| self.main_tools.iter().any(|grant| BOT.covers(grant, &pattern)))
         };
         matches!(self.definition.kind(), Kind::Routine | Kind::Webhook)
+            && self.definition.created_by.is_none()
             && (background.restrictions.allowed_tools().is_some() || in_main_tools())
     }
 

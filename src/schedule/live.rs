@@ -90,6 +90,13 @@ impl LiveDefinitions {
         }
     }
 
+    /// Returns the waiting check of the chain that began with this reminder.
+    pub async fn waiting_check(&self, id: &DefinitionId) -> Option<DefinitionId> {
+        let id = id.clone();
+        self.with_store(move |store| store.definitions().find(|one| one.is_check_of(&id)).map(|one| one.id.clone()))
+            .await
+    }
+
     async fn is_claimed_in_vain(&self, id: &DefinitionId) -> bool {
         let store = self.store.lock().await;
         store.get(id).is_none() && store.is_claimed(id)

@@ -1,8 +1,9 @@
 //! A hostile job against the features that start, gate and chain jobs and keep their state: commands, gates, watched folders, `after`.
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::support::bot::TestBot;
+use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
@@ -281,5 +282,77 @@ fn what_a_job_loses_is_lost_to_the_jobs_that_it_made() {
     assert_eq!(service.fire("made")["outcome"], "completed");
     let checked = bot.ok(["check"]);
     assert!(checked.contains("`makes`, which made it, is gone"), "{checked}");
+    service.stop();
+}
+
+/// A reminder is gone once it has fired. What the person took from it before does not come back then.
+#[test]
+fn what_a_reminder_lost_stays_lost_to_what_it_made() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let once = |days: i64, line: &str, fields: &str| {
+        let fields = format!("background: true\nclient: exec\ncommand: \"{line}\"\n{fields}");
+        bot.write("reminders/once.md", &reminder(now() + TimeDelta::days(days), &fields, "x"));
+        assert_eq!(service.fire("once")["outcome"], "completed");
+        service.until("it is gone", || bot.read("reminders/once.md").is_none().then_some(()));
+    };
+    let add = "ollim-bot routine add --id made --cron '@yearly' --command 'touch file'";
+    once(1000, add, "allowed_tools: ['Bash(ollim-bot routine add *)', 'Bash(touch *)']\n");
+    assert_eq!(service.fire("made")["outcome"], "completed");
+    std::fs::remove_file(bot.path("work/file")).unwrap();
+    once(1001, "true", "allowed_tools: []\n");
+    let run = service.fire("made");
+    assert_eq!((run["outcome"].as_str(), bot.names("work").len()), (Some("failed"), 0), "{run:#}");
+    service.stop();
+}
+
+/// A chain's checks have names of their own, and what they make is made by the first.
+#[test]
+fn what_a_waiting_check_lost_is_lost_to_what_its_chain_made() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let check = |tools: &str| {
+        let fields = format!(
+            "background: true\nclient: exec\ncommand: 'true'\nmax_chain: 5\nchain_depth: 1\nchain_parent: first\n{tools}"
+        );
+        bot.write("reminders/first-2.md", &reminder(now() + TimeDelta::days(1000), &fields, "x"));
+    };
+    check("allowed_tools: ['Bash(touch *)']\n");
+    command(&bot, "made", "touch file", "created_by: first\nallowed_tools: ['Bash(touch *)']\n");
+    assert_eq!(service.fire("made")["outcome"], "completed");
+    assert!(!bot.ok(["check"]).contains("is gone"), "its chain is waiting");
+    std::fs::remove_file(bot.path("work/file")).unwrap();
+    check("allowed_tools: []\n");
+    let run = service.fire("made");
+    assert_eq!((run["outcome"].as_str(), bot.names("work").len()), (Some("failed"), 0), "{run:#}");
+    service.stop();
+}
+
+/// The service tells the person of what a silent job has made in its own words, and not often.
+#[test]
+fn a_silent_job_has_no_messages_sent_by_folders_and_switches() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let words = "URGENT your bank account is locked";
+    let line = format!(
+        "mkdir -p 'out/{words}'\n  \
+         ollim-bot routine add x --watch 'out/{words}' --client exec --command 'false'\n  \
+         for i in $(seq 12); do ollim-bot reminder add --in 1s --command 'true' --disabled; done"
+    );
+    let tools = "allowed_tools: ['Bash(ollim-bot *)', 'Bash(mkdir *)', 'Read(**)', 'Edit(out/**)']\n";
+    command(&bot, "silent", &line, &format!("allow_ping: false\ndeliver: never\n{tools}"));
+    let run = service.fire("silent");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    service.fire("silent-2");
+    service.until("the failure is told", || inbox(&bot).contains("has changed").then_some(()));
+    assert!(!inbox(&bot).contains("bank"), "{}", inbox(&bot));
+    let due = now() + TimeDelta::milliseconds(1500);
+    service.until("their times have passed", || (now() > due).then_some(()));
+    let on = "for i in $(seq 3 14); do ollim-bot reminder edit silent-$i --enabled; done";
+    command(&bot, "silent", on, &format!("allow_ping: false\ndeliver: never\n{tools}"));
+    service.fire("silent");
+    service.until("all are put aside", || (bot.names("reminders/failed").len() == 12).then_some(()));
+    let told = inbox(&bot).matches("was disabled when it fell due").count();
+    assert!(told <= 5, "{told}");
     service.stop();
 }
