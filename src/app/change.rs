@@ -66,7 +66,7 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<SavedDefinit
     };
     app.may_change([&*found])?;
     let run_at = whole_second(add::later(app.now(), span, found.zone)?);
-    let value = Some(FieldValue::Text(run_at.to_rfc3339()));
+    let value = Some(FieldValue::Text(restore::unused_text(&found.id, &run_at, app)?));
     let written = app.set_fields_of(&found.file, &[("run_at", value)])?;
     Ok(add::recorded(written, app))
 }

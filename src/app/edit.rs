@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::add::{self, reject_conflicts, require_task};
-use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs, taken_ids};
+use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs, restore, taken_ids};
 use crate::clock::whole_second;
 use crate::definition::{
     self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, WrittenFile,
@@ -88,7 +88,13 @@ fn fields(
         if found.kind() != Kind::Reminder {
             return has_not("--in, --at", Kind::Reminder);
         }
-        fields.push(("run_at", Some(FieldValue::Text(whole_second(at).to_rfc3339()))));
+        let at = whole_second(at);
+        // The time that it has is its own, even while it is running.
+        let text = match found.trigger.run_at().is_some_and(|own| own == at) {
+            true => at.to_rfc3339(),
+            false => restore::unused_text(&found.id, &at, app)?,
+        };
+        fields.push(("run_at", Some(FieldValue::Text(text))));
     }
     for change in changes.fields {
         let value = add::value_of(&change, |draft| add::complete_after(draft, app))?;

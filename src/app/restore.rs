@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use chrono::{DateTime, FixedOffset, Offset, TimeDelta, TimeZone, Utc};
 
 use super::{App, Caller, SavedDefinition, When, add, runs};
 use crate::clock::whole_second;
@@ -53,7 +53,10 @@ pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Saved
     let zone = read.as_ref().map_or(defaults.zone, |read| read.zone);
     let now = app.now();
     let run_at = match when {
-        Some(when) => whole_second(add::time(when, now, zone)?).fixed_offset(),
+        Some(when) => {
+            let at = whole_second(add::time(when, now, zone)?);
+            unused(&record.id, at.to_utc(), &journal)?.with_timezone(&at.timezone()).fixed_offset()
+        }
         None => as_it_was(read.as_ref(), &record, &journal, now)?,
     };
     let written = definition::restore_fired(&app.home, &record.id, text, run_at, &defaults)?;
@@ -99,6 +102,16 @@ fn as_it_was(
     let at = unused(&record.id, coming, journal)?;
     let zone = read.map_or(chrono_tz::Tz::UTC, |read| read.zone);
     Ok(at.with_timezone(&zone).fixed_offset())
+}
+
+/// Returns a time that a reminder gets, as text: `at`, or the first second after it without an occurrence of the reminder.
+pub(super) fn unused_text<Z: TimeZone>(id: &DefinitionId, at: &DateTime<Z>, app: &App) -> Result<String, Refusal> {
+    // Without a journal nothing has fired.
+    let unused = match runs::open(app) {
+        Ok(journal) => unused(id, at.to_utc(), &journal)?,
+        Err(_) => at.to_utc(),
+    };
+    Ok(unused.with_timezone(&at.offset().fix()).to_rfc3339())
 }
 
 /// Returns `at`, or the first second after it without an occurrence of the reminder. An occurrence has only one

@@ -66,6 +66,10 @@ pub struct ConcludedReminder {
     pub outcome: RunState,
     /// Why it was not completed.
     pub error: Option<String>,
+    /// Whether its file was removed or moved away before.
+    pub file_was_done: bool,
+    /// Whether a person fired it before its time.
+    pub ran_early: bool,
 }
 
 /// The work that a starting service has to do.
@@ -188,7 +192,7 @@ WHERE o.outcome IS NULL ORDER BY o.number";
 
 fn recorded_sql(which: &str) -> String {
     format!(
-        "SELECT o.id, o.kind, o.at, o.file, o.outcome, t.text, r.error
+        "SELECT o.id, o.kind, o.at, o.file, o.outcome, o.file_done, o.claimed, t.text, r.error
          FROM occurrence o
          JOIN run r ON r.occurrence = o.number
            AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
@@ -232,6 +236,8 @@ fn recorded(row: &Row<'_>) -> Result<ConcludedReminder, JournalError> {
         text: text(row)?,
         outcome: state(&row.get::<String>("outcome")?)?,
         error: row.get("error")?,
+        file_was_done: row.get("file_done")?,
+        ran_early: row.at("claimed")? < row.at("at")?,
     })
 }
 

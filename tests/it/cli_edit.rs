@@ -226,7 +226,16 @@ fn a_reminder_that_has_fired_comes_back_as_it_was() {
     let back = bot.json(["reminder", "restore", &again]);
     assert_eq!(back["run_at"], "2098-05-04T09:00:01+00:00");
     service.until("it is scheduled", || (bot.run(["fire", "tea"]).code == 0).then_some(()));
-    service.until_ended("tea", 3);
+    let third = service.until_ended("tea", 3)[0]["run"].as_str().unwrap().to_owned();
+    service.until("the file is gone", || bot.read("reminders/tea.md").is_none().then_some(()));
+    // So is one that is told its time.
+    let back = bot.json(["reminder", "restore", &third, "--at", "2098-05-04T09:00:00Z"]);
+    assert_eq!(back["run_at"], "2098-05-04T09:00:02+00:00");
+    bot.ok(["reminder", "edit", "tea", "--at", "2097-05-04T09:00:00Z"]);
+    let edited = bot.json(["reminder", "edit", "tea", "--at", "2098-05-04T09:00:01Z"]);
+    assert_eq!(edited["run_at"], "2098-05-04T09:00:02+00:00");
+    let same = bot.json(["reminder", "edit", "tea", "--at", "2098-05-04T09:00:02Z"]);
+    assert_eq!(same["run_at"], "2098-05-04T09:00:02+00:00");
     assert!(service.stop().0.success());
 }
 

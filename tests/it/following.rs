@@ -191,3 +191,32 @@ fn what_waits_for_a_broken_file_ends_when_that_goes_or_becomes_another_job() {
     assert!(status.success(), "{said}");
     assert_eq!(bot.read("reminders/another.md"), Some(other), "it is another job's by now");
 }
+
+/// Its time has an outcome from when the person fired it. That must not end it in silence.
+#[test]
+fn a_reminder_that_is_put_back_by_hand_to_a_time_that_was_used_is_told_of() {
+    let bot = TestBot::new();
+    let at = now() + TimeDelta::seconds(8);
+    let fields = |command: &str| format!("client: exec\ncommand: '{command}'\nallowed_tools: []\nbackground: true\n");
+    for (id, command) in [("fails", "exit 1"), ("works", "exit 0")] {
+        bot.write(&format!("reminders/{id}.md"), &reminder(at, &fields(command), "x"));
+    }
+    let service = bot.start();
+    let text = bot.read("reminders/works.md").unwrap();
+    for id in ["fails", "works"] {
+        service.fire(id);
+    }
+    service.until("both files are gone", || (bot.names("reminders") == ["failed"]).then_some(()));
+    // The service has seen that they are gone.
+    bot.write("reminders/after.md", &reminder(now(), "client: notify\n", "x"));
+    service.until_ended("after", 1);
+    std::fs::rename(bot.path("reminders/failed/fails.md"), bot.path("reminders/fails.md")).unwrap();
+    bot.write("reminders/works.md", &text);
+    for (id, outcome) in [("fails", "failed"), ("works", "completed")] {
+        let told = format!("reminder {id} did not run: its time has had its run already, which was {outcome}");
+        service.until("it is told", || bot.json(["inbox"]).to_string().contains(&told).then_some(()));
+        assert!(bot.read(&format!("reminders/failed/{id}.md")).is_some());
+        assert_eq!(bot.runs(id).len(), 1);
+    }
+    service.stop();
+}

@@ -49,6 +49,8 @@ impl Dispatcher {
             RunState::Skipped => by_gate,
             outcome => outcome == RunState::Completed,
         };
+        // Each host has its own file, and the journal knows only of one.
+        let came_back = recorded.file_was_done && !self.sharing.is_shared() && (!completed || recorded.ran_early);
         let was_edited = loaded.is_some_and(|loaded| loaded.text != recorded.text);
         let action = match loaded {
             None if self.definitions.has_file(&file) => Action::Leave,
@@ -58,7 +60,7 @@ impl Dispatcher {
             Some(_) if recorded.occurrence.kind != Kind::Reminder => Action::MoveToFailed(
                 "a routine of the same id has fallen due at this time; give it a new time".to_owned(),
             ),
-            Some(loaded) if completed && was_edited => {
+            Some(loaded) if completed && (was_edited || came_back) => {
                 let at = recorded.occurrence.at.with_timezone(&loaded.definition.zone).to_rfc3339();
                 Action::MoveToFailed(format!("it ran for {at} and was completed before this edit; give it a new time"))
             }
@@ -69,7 +71,13 @@ impl Dispatcher {
             }),
         };
         let (files, journal, done) = (Arc::clone(&self.files), self.journal.clone(), recorded.occurrence.clone());
-        let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded, completed && was_edited));
+        let how = match () {
+            () if came_back => Some(Untold::CameBack),
+            () if completed && was_edited => Some(Untold::EditedTooLate),
+            () => None,
+        };
+        let (fired, untold) =
+            (Arc::clone(&recorded.text), untold(&recorded, how, loaded.and_then(|loaded| loaded.definition.maker())));
         let at = recorded.occurrence.at;
         let task = async move {
             let acted = tokio::task::spawn_blocking(move || act(&*files, (&file, at), &fired, action)).await;
@@ -145,24 +153,38 @@ fn act(
     }
 }
 
+/// Why a file is moved away although its time has a run.
+#[derive(Clone, Copy)]
+enum Untold {
+    /// It was edited after it had fired.
+    EditedTooLate,
+    /// It was put back after its time had its run.
+    CameBack,
+}
+
 /// Returns the message about a file that is moved away although nobody knows that it has not run as it is: it was edited too late, or it
-/// was away, or a routine's, at its time, and came back.
-fn untold(recorded: &ConcludedReminder, too_late: bool) -> Option<NewMessage> {
+/// was away, or a routine's, at its time, or its time was used, and came back.
+fn untold(recorded: &ConcludedReminder, how: Option<Untold>, maker: Option<DefinitionId>) -> Option<NewMessage> {
     let ConcludedReminder { occurrence, outcome, error, .. } = recorded;
     let id = &occurrence.id;
     let what = match error.as_deref() {
         _ if occurrence.kind != Kind::Reminder => {
             "did not run: a routine of the same id fell due at its time".to_owned()
         }
-        _ if too_late => "ran before its last edit, with the text from before".to_owned(),
+        _ if matches!(how, Some(Untold::EditedTooLate)) => {
+            "ran before its last edit, with the text from before".to_owned()
+        }
         Some(why @ (DELETED | OTHER_CONTENT)) if *outcome == RunState::Skipped => {
             format!("did not run: {why}, and has come back")
+        }
+        _ if matches!(how, Some(Untold::CameBack)) => {
+            format!("did not run: its time has had its run already, which was {outcome}")
         }
         _ => return None,
     };
     let text = format!(
         "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
     );
-    let message = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
+    let message = NewMessage { id: Some(id.clone()), about_made_by: maker, ..NewMessage::of_service(text) };
     Some(message.with_buttons(failure_buttons(Kind::Reminder)))
 }

@@ -171,7 +171,11 @@ impl Dispatcher {
         }
         match occurrence.kind {
             Kind::Routine | Kind::Webhook => {}
-            Kind::Reminder => self.clean_up(ConcludedReminder { occurrence, file, text, outcome, error }, false),
+            Kind::Reminder => {
+                let (file_was_done, ran_early) = (false, false);
+                let concluded = ConcludedReminder { occurrence, file, text, outcome, error, file_was_done, ran_early };
+                self.clean_up(concluded, false);
+            }
             // A session has no file to remove, and never runs again.
             Kind::Session => drop(self.definitions.remove(&occurrence.id)),
         }
