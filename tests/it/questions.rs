@@ -492,7 +492,7 @@ fn all_that_descends_from_one_job_asks_a_few_questions_in_an_hour() {
     let told = "not approved: the person was asked 16 times within an hour for jobs and agents that one job has made";
     assert_eq!(reasons.iter().filter(|run| run.contains(told)).count(), 2, "{reasons:#?}");
     // Its calls are refused, too. Another maker's jobs, and the person's own, are asked about.
-    made("calls", "made0", &job(TOUCH));
+    made("calls", "maker", &job(TOUCH));
     service.until_ended("calls", 1);
     let results = results(&api);
     assert!(results[0].contains("asked 16 times within an hour"), "{results:?}");
