@@ -434,18 +434,19 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(started_by_path(&program.options, arguments));
             found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
-            found.extend(more_than_looking(program, arguments));
+            found.extend(doing_more(program, arguments));
             found.extend(containers::guarded(program, arguments));
             found
         }
     }
 }
 
-/// Returns operands by which a subcommand that only looks does more.
-fn more_than_looking(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let Some(behind) = program.more_than_looking.iter().find_map(|(subcommand, names)| {
+/// Returns words by which a subcommand does more.
+fn doing_more(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let Some(behind) = program.doing_more.iter().find_map(|(subcommand, names)| {
         let at = subcommands(program, arguments).find(|at| arguments[*at] == *subcommand)?;
-        Some(arguments[at + 1..].iter().filter(|word| programs::contains(names, word)))
+        let is_one = |word: &&String| spells(names, &program.options, std::slice::from_ref(*word));
+        Some(arguments[at + 1..].iter().filter(is_one))
     }) else {
         return Vec::new();
     };

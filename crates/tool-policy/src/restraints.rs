@@ -4,7 +4,7 @@
 //! stands for operands, and for no option but a few that only change what is printed.
 
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Names, Options, git, synonyms};
+use crate::programs::{self, Effect, Names, Options, Program, git, synonyms};
 use crate::wildcard::STAR;
 
 /// Long options that hold any program back.
@@ -196,7 +196,8 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
     let full_name = name.as_deref().unwrap_or_default();
     let addressed = ADDRESSED.iter().find(|(programs, _)| programs::contains(programs, full_name));
     let by_address = addressed.map_or(&[][..], |(_, choices)| choices);
-    let choices = Choices { options, synonyms: synonyms::of(full_name), by_address };
+    let mut choices = Choices { options, synonyms: synonyms::of(full_name), by_address, valued: Vec::new() };
+    choices.valued = choices.valued_in(rule, entry);
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
     let holds = |choice: &str| spelled.iter().any(|known| known == choice);
     let reads = READS_OPTIONS.iter().filter(|(known, kept, reads)| of_name(known) && holds(kept) && !holds(reads));
@@ -229,6 +230,8 @@ struct Choices {
     synonyms: Vec<(&'static str, &'static str)>,
     /// The choices that an address makes.
     by_address: &'static [&'static str],
+    /// Letters to which the rule may give a value. The rest of a word behind one of them is the value of a further one.
+    valued: Vec<char>,
 }
 
 impl Choices {
@@ -250,13 +253,49 @@ impl Choices {
             // The tests of an expression may be repeated.
             None if self.options.expression.is_some() && !programs::contains(WHOLE_EXPRESSION, given) => Vec::new(),
             // Of a program whose options are not known, a long word is one name.
-            None if self.options.one_dash() || (given.len() > 3 && !self.is_cluster(given)) => vec![one(given)],
+            None if self.options.one_dash() || (given.len() > 3 && !self.is_cluster(given)) => {
+                let again = self.attached_in(given).map(|letter| self.long(&letter.to_string()));
+                let mut found: Vec<String> = std::iter::once(one(given)).chain(again).collect();
+                found.sort_unstable();
+                found.dedup();
+                found
+            }
             None => {
                 let valued = given.char_indices().find(|(_, letter)| self.options.values.contains(*letter));
                 let letters = valued.map_or(given, |(at, letter)| &given[..at + letter.len_utf8()]);
                 letters.chars().filter(char::is_ascii_alphabetic).map(|letter| self.long(&letter.to_string())).collect()
             }
         }
+    }
+
+    /// Returns the letters in a long word behind its dash that may have the rest of the word for their value. If long options have one
+    /// dash, too, that is the first letter only.
+    fn attached_in(&self, given: &str) -> impl Iterator<Item = char> {
+        let most = if self.options.one_dash() { 1 } else { usize::MAX };
+        let may_have_value = |letter: &char| self.valued.contains(letter) || self.options.values.contains(*letter);
+        given.chars().take(most).filter(may_have_value)
+    }
+
+    /// Returns the letters to which a rule may give a value: in the next word (`-t bot`), or in the same one (`-tbot`). A word of two or
+    /// three letters is taken for switches.
+    fn valued_in(&self, rule: &[String], entry: &Program) -> Vec<char> {
+        let is_flag = |letter: char| {
+            let flags = entry.container.map_or("", |container| container.flags);
+            flags.contains(letter) || self.options.anywhere.flags.contains(letter)
+        };
+        let given_by = |(at, word): (usize, &String)| {
+            let is_value = |next: &String| !next.starts_with(['-', STAR]);
+            let text = word.split(STAR).next().unwrap_or_default();
+            let letters = text.strip_prefix('-').filter(|letters| !letters.contains('='))?;
+            let is_short = letters.len() <= if self.options.one_dash() { 1 } else { 3 };
+            let is_attached = !self.options.one_dash() && !(is_short && letters.chars().all(char::is_alphabetic));
+            let letter = match is_attached {
+                true => letters.chars().next(),
+                false => letters.chars().last().filter(|_| is_short && rule.get(at + 1).is_some_and(is_value)),
+            };
+            letter.filter(|letter| letter.is_ascii_alphabetic() && !is_flag(*letter))
+        };
+        rule.iter().enumerate().filter_map(given_by).collect()
     }
 
     /// Returns whether a word behind its dash is letters: one has a value, or the first has a long name.

@@ -16,14 +16,15 @@ pub(super) const TABLE: &[Program] = &[
     tool(&["npx"], &NPX, "Cw"),
     Program {
         subcommands: true,
-        more_than_looking: &[("audit", "fix")],
+        doing_more: &[("audit", "fix")],
         options: Options { anywhere: SILENT, ..Options::new(&[], "Cw") },
         ..tool(&["npm"], &NPM, "Cw")
     },
     // Behind a script's name their options are the script's.
     Program { subcommands: true, ..tool(&["pnpm", "yarn"], &NPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
-    Program { subcommands: true, ..runs(&["go", "pip", "pip3", "poetry", "uv"]) },
+    Program { subcommands: true, options: Options::ONE_DASH, ..runs(&["go"]) },
+    Program { subcommands: true, ..runs(&["pip", "pip3", "poetry", "uv"]) },
     Program {
         versioned: true,
         options: COMPILER,
@@ -54,6 +55,7 @@ const COMPILER: Options = Options {
         leads("", "mllvm"),
         leads("", "ccc-"),
     ],
+    values: "ox",
     one_dash: true,
     // `gcc` reads `--NAME` as `-fNAME` if it does not know it, and `clang` has names for the paths of its programs.
     two_dashes: Some(

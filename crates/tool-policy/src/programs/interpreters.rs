@@ -169,6 +169,6 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         commands: CommandOperands::Listed,
         harmless: Some(&only("", "help version")),
-        ..Program::new(Class::Runs, &["java"])
+        ..Program::with(Class::Runs, &["java"], Options::ONE_DASH)
     },
 ];

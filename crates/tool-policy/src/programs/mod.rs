@@ -112,8 +112,8 @@ pub(crate) struct Program {
     pub starts: Option<Names>,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
-    /// Subcommands that only look, each with the operands by which it does more (`npm audit fix`).
-    pub more_than_looking: &'static [(&'static str, Names)],
+    /// Subcommands, each with the words by which it does more (`npm audit fix`, `tmux kill-session -a`). A rule must spell them.
+    pub doing_more: &'static [(&'static str, Names)],
     /// The options of the subcommands that make a container.
     pub container: Option<&'static ContainerOptions>,
 }
@@ -322,6 +322,9 @@ impl Options {
         scripts: ScriptOperands::First,
     };
 
+    /// Nothing is known of them but that long ones have one dash.
+    const ONE_DASH: Self = Self { one_dash: true, ..Self::NONE };
+
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
     }
@@ -423,7 +426,7 @@ impl Program {
         brings: None,
         starts: None,
         held_by_both: None,
-        more_than_looking: &[],
+        doing_more: &[],
         container: None,
     };
 

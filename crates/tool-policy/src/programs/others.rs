@@ -63,7 +63,20 @@ pub(super) const TABLE: &[Program] = &[
     Program { local_sockets: true, starts: Some("exec run"), container: Some(&CONTAINER), ..runs(&["docker-compose"]) },
     Program { local_sockets: true, ..starts(&["screen"]) },
     Program { local_sockets: true, joins_from: Some(1), options: SSH, ..starts(&["ssh"]) },
-    Program { local_sockets: true, commands: CommandOperands::Separated, options: TMUX, ..runs(&["tmux"]) },
+    Program {
+        local_sockets: true,
+        commands: CommandOperands::Separated,
+        // All others but the one that the rule names.
+        doing_more: &[
+            ("kill-pane", "-a"),
+            ("kill-session", "-a"),
+            ("kill-window", "-a"),
+            ("killp", "-a"),
+            ("killw", "-a"),
+        ],
+        options: TMUX,
+        ..runs(&["tmux"])
+    },
     Program {
         local_sockets: true,
         starts: Some("exec run"),
@@ -71,6 +84,7 @@ pub(super) const TABLE: &[Program] = &[
         ..with_subcommands(&["docker", "podman"])
     },
     Program { subcommands: true, ..Program::new(Class::Unknown, &["brew"]) },
+    Program::with(Class::Unknown, &["packer", "terraform", "tofu"], Options::ONE_DASH),
     Program { subcommands: true, ..closed(&["systemctl"], &SYSTEMCTL) },
     closed(&["gpg", "gpg2"], &GPG),
     Program { commands: CommandOperands::Alternatives, ..closed(&["journalctl"], &JOURNALCTL) },
@@ -300,8 +314,10 @@ const OPENSSL: Options = Options {
 
 const SSH_KEYGEN: Options = Options::new(&[executes("D", "D"), executes("w", "w")], "abCDEeFfGIiJjKMmNnOPRrSsTtVWwYZz");
 
-const TMUX: Options =
-    Options::new(&[executes("c", "c"), executes("f", "f"), executes("F", "F"), steers("L", "L"), steers("S", "S")], "");
+const TMUX: Options = Options::new(
+    &[executes("c", "c"), executes("f", "f"), executes("F", "F"), steers("L", "L"), steers("S", "S")],
+    "t",
+);
 
 const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
     flags: "alqr0123456789",

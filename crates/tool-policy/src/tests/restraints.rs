@@ -233,6 +233,62 @@ fn a_choice_of_a_rule_is_not_made_again_by_its_other_name() {
     }
 }
 
+/// Nothing says of such a program which letters have a value. So a word counts in every reading.
+#[test]
+fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
+    for (rule, granted, refused) in [
+        (
+            "tmux send-keys -t bot",
+            &["tmux send-keys -t bot ls Enter", "tmux send-keys -t bot -l -- -x"][..],
+            &["-tprod ls", "-t prod", "-Rtprod ls", "-Ht prod", "-t=prod"][..],
+        ),
+        ("tmux capture-pane -p -t bot", &["tmux capture-pane -p -t bot -J -e"], &["-tprod", "-Jtprod"]),
+        ("tmux send-keys -tbot", &["tmux send-keys -tbot ls"], &["-tprod ls", "-t prod"]),
+        (
+            "deployer -e staging up",
+            &["deployer -e staging up --wait -d", "deployer -e staging up -vv -n"],
+            &["-eprod", "-veprod", "-e prod", "-ve prod", "-e=prod"],
+        ),
+        ("deployer -ve staging up", &["deployer -ve staging up -d"], &["-eprod", "-dqeprod"]),
+        ("deployer -estaging up", &["deployer -estaging up -d"], &["-eprod", "-veprod", "-e prod", "-ve prod"]),
+        ("deployer -p80 up", &["deployer -p80 up -d"], &["-p8080", "-p 8080", "-vp8080"]),
+        ("deployer -v up", &["deployer -v up -quiet", "deployer -v up -version"], &[]),
+        ("deployer --env staging up", &["deployer --env staging up -verbose"], &["--env=prod", "--env prod"]),
+        ("just -f good", &["just -f good --list"], &["-fevil", "-qfevil", "-f evil", "--justfile-x -fevil"]),
+        ("docker run -u 1000", &["docker run -u 1000 alpine -tail"], &["-itu0 alpine", "-u0 alpine"]),
+        ("docker exec -it web", &["docker exec -it web psql -Upostgres"], &[]),
+        ("pip install -i https://i", &["pip install -i https://i x"], &["-qqqihttps://evil x"]),
+        (
+            "gcc -c x.c -o out.o",
+            &["gcc -c x.c -o out.o -O2 -Wall -fno-common -pthread"],
+            &["-otodo.txt", "-o todo.txt", "--output=todo.txt", "-o=todo.txt"],
+        ),
+        ("gcc -c x.c -oout.o", &["gcc -c x.c -oout.o -O2"], &["-otodo.txt", "-o todo.txt"]),
+        ("go test -run X", &["go test -run X ./... -count=1 -race -v"], &["-run=Y", "-run Y"]),
+        ("terraform apply -auto-approve", &["terraform apply -auto-approve -var-file=x"], &["-auto-approve=false"]),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule} *)")]);
+        grants(&policy, granted);
+        let calls: Vec<String> = refused.iter().map(|rest| format!("{rule} {rest}")).collect();
+        denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+/// `-a` means all but the one that the rule names.
+#[test]
+fn a_rule_that_ends_one_session_of_tmux_ends_no_other() {
+    for subcommand in ["kill-session", "kill-window", "kill-pane", "killw", "killp"] {
+        let rule = format!("tmux {subcommand} -t bot");
+        let all = ["-a", "-Ca", "-aC", "-at x"].map(|option| format!("{rule} {option}"));
+        let policy = allowing(&[&format!("Bash({rule} *)")]);
+        grants(&policy, &[&rule]);
+        denies(&policy, &all.each_ref().map(String::as_str));
+        denies(&allowing(&[&format!("Bash(tmux {subcommand} *)")]), &[&all[0]]);
+        grants(&allowing(&[&format!("Bash({rule} -a *)")]), &[&all[0]]);
+    }
+    grants(&allowing(&["Bash(tmux list-panes *)"]), &["tmux list-panes -a", "tmux list-panes -at bot"]);
+}
+
 /// A star before the end stands for no subcommand and no option, and behind an option for its value alone.
 #[test]
 fn a_star_in_the_middle_stands_for_operands() {
