@@ -215,13 +215,16 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
+        CommandOperands::Connections => is_connection(word),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+'),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
         // A star within an address that a rule names is judged by its text.
-        CommandOperands::Fetched => GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) },
+        CommandOperands::Fetched | CommandOperands::Connections => {
+            GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) }
+        }
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),
         _ => GivenOption::word(word, Effect::Commands),
     };
@@ -245,6 +248,16 @@ fn is_fetched(word: &str) -> bool {
         Some(cluster) => begins(cluster.trim_start_matches(['f', 'k'])),
         None => word.split(',').any(begins),
     }
+}
+
+/// Returns whether a word is a connection string of PostgreSQL that says where it leads.
+pub(super) fn is_connection(word: &str) -> bool {
+    /// Keywords of such a string that say so, or as whom.
+    const PLACES: Names = "dbname host hostaddr port service servicefile user";
+    let mut keys = word.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
+    let is_string = word.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
+    ["postgresql://", "postgres://"].iter().any(|scheme| word.starts_with(scheme))
+        || (is_string && keys.any(|key| programs::contains(PLACES, key)))
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
@@ -526,9 +539,9 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
             continue;
         }
         if let Some(long) = text.strip_prefix("--") {
-            let given = long.split_once('=').map_or(long, |(given, _)| given);
-            if !given.is_empty() && !options.harmless.contains(&given) {
-                out.extend(options.guarded.iter().filter(|guarded| guarded.name.starts_with(given)).map(found));
+            let given = options.long_name(long.split_once('=').map_or(long, |(given, _)| given));
+            if !given.is_empty() && !options.harmless.contains(&given.as_ref()) {
+                out.extend(options.guarded.iter().filter(|guarded| guarded.name.starts_with(&*given)).map(found));
             }
             continue;
         }

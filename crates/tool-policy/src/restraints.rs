@@ -115,9 +115,6 @@ const ADDRESSED: &[(Names, &[&str])] = &[
     ("gh glab", &["repo"]),
 ];
 
-/// Keywords of a connection string that say where it leads, and as whom.
-const PLACES: Names = "dbname host hostaddr port service user";
-
 /// Words of an expression that hold for the whole of it (`find`).
 const WHOLE_EXPRESSION: Names = "maxdepth mindepth";
 
@@ -249,7 +246,7 @@ impl Choices {
         };
         let one = |name: &str| self.long(name.strip_prefix("no-").unwrap_or(name));
         match given.strip_prefix('-') {
-            Some(long) => vec![one(long)],
+            Some(long) => vec![one(&self.options.long_name(long))],
             // The tests of an expression may be repeated.
             None if self.options.expression.is_some() && !programs::contains(WHOLE_EXPRESSION, given) => Vec::new(),
             // Of a program whose options are not known, a long word is one name.
@@ -332,10 +329,7 @@ fn is_address(word: &str) -> bool {
     let is_dbname = |name: &str| name.len() > 2 && "--dbname".starts_with(name);
     let value = word.split_once('=').filter(|(name, _)| is_dbname(name)).map(|(_, value)| value);
     let text = value.or_else(|| word.strip_prefix("-d")).unwrap_or(word);
-    let mut keys = text.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
-    let is_string = text.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
-    ["postgresql://", "postgres://", "https://", "http://"].iter().any(|scheme| text.starts_with(scheme))
-        || (is_string && keys.any(|key| programs::contains(PLACES, key)))
+    ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) || options::is_connection(text)
 }
 
 /// Returns the name of an operand `NAME=VALUE` with its `=` (`dd of=FILE`).

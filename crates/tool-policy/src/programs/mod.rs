@@ -15,6 +15,7 @@ mod others;
 pub(crate) mod synonyms;
 mod wrappers;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -150,6 +151,8 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
+    /// For PostgreSQL: a connection string that says where it leads, and as whom.
+    Connections,
     /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.
     Alternatives,
     /// For editors: `+COMMAND`.
@@ -227,6 +230,8 @@ pub(crate) struct Options {
     pub one_dash: bool,
     /// The only long options with two dashes that a rule need not spell, of a program that knows more of them than it documents.
     pub two_dashes: Option<Names>,
+    /// Whether the names of long options are read loosely: `_` is `-`, and `loose-` in front means nothing.
+    pub loose_names: bool,
     /// Whether the first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
     /// Long options with one dash that are followed by a program to start.
@@ -315,6 +320,7 @@ impl Options {
         expression: None,
         one_dash: false,
         two_dashes: None,
+        loose_names: false,
         bundled: false,
         starting: "",
         patterns: &[],
@@ -332,6 +338,15 @@ impl Options {
     /// Returns whether long options have one dash.
     pub fn one_dash(&self) -> bool {
         self.expression.is_some() || self.one_dash
+    }
+
+    /// Returns the name of a long option as the program reads it.
+    pub fn long_name<'a>(&self, given: &'a str) -> Cow<'a, str> {
+        if !self.loose_names {
+            return given.into();
+        }
+        let name = given.replace('_', "-");
+        name.strip_prefix("loose-").map(ToOwned::to_owned).unwrap_or(name).into()
     }
 
     /// Returns whether a word is an option with one dash that writes, steers or starts a program (`find -delete`).

@@ -2,8 +2,8 @@
 //! shell that run other programs are here, too.
 
 use super::{
-    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, Program, ScriptOperands, alters,
-    destroys, executes, leads, scripts, steers, writes,
+    Anywhere, Class, CommandOperands, ContainerOptions, GuardedOption, HarmlessOptions, Options, Program,
+    ScriptOperands, alters, destroys, executes, leads, scripts, steers, writes,
 };
 
 const fn runs(names: &'static [&'static str]) -> Program {
@@ -92,9 +92,21 @@ pub(super) const TABLE: &[Program] = &[
     Program { looks: "-B -F -L -l", options: SSH_KEYGEN, ..Program::new(Class::Unknown, &["ssh-keygen"]) },
     over_socket(&["busctl", "dbus-send", "gdbus", "loginctl", "notify-send", "pactl"]),
     over_socket(&["playerctl", "redis-cli", "ssh-add", "xdg-open"]),
-    Program { options: PSQL, ..over_socket(&["psql"]) },
+    Program { commands: CommandOperands::Connections, options: PSQL, ..over_socket(&["psql"]) },
+    postgres(&["pg_dump", "pg_dumpall", "pg_restore"], "dfFhnNpSTU"),
+    postgres(&["clusterdb", "createdb", "dropdb", "reindexdb", "vacuumdb"], "hpU"),
+    postgres(&["pg_basebackup", "pg_isready", "pgbench"], "hpU"),
     Program { options: MYSQL, ..over_socket(&["mariadb", "mysql"]) },
+    Program::with(Class::Unknown, &["mariadb-admin", "mariadb-dump", "mysqladmin", "mysqldump"], MYSQL_TOOL),
 ];
+
+/// A tool of PostgreSQL. `values`: see [`Options::values`].
+const fn postgres(names: &'static [&'static str], values: &'static str) -> Program {
+    Program {
+        commands: CommandOperands::Connections,
+        ..Program::with(Class::Unknown, names, Options::new(POSTGRES, values))
+    }
+}
 
 /// A program that starts the command in its arguments.
 const fn starts(names: &'static [&'static str]) -> Program {
@@ -156,6 +168,7 @@ const KUBECTL: Options = Options {
     ],
     values: "ckLlnos",
     harmless: &["client"],
+    loose_names: true,
     anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
     ..Options::NONE
 };
@@ -233,6 +246,16 @@ const DATABASE_FILE: Options = Options {
     ..Options::NONE
 };
 
+/// Options by which a tool of PostgreSQL connects elsewhere, or as another user.
+const POSTGRES: &[GuardedOption] = &[
+    leads("h", "host"),
+    leads("p", "port"),
+    leads("U", "username"),
+    leads("d", "dbname"),
+    leads("", "maintenance-db"),
+    leads("", "role"),
+];
+
 const PSQL: Options = Options {
     scripts: ScriptOperands::None,
     ..Options::new(
@@ -245,12 +268,18 @@ const PSQL: Options = Options {
             alters("v", "set"),
             alters("", "variable"),
             alters("P", "pset"),
+            leads("h", "host"),
+            leads("p", "port"),
+            leads("U", "username"),
+            leads("d", "dbname"),
         ],
         "cdfFhLopPRTUv",
     )
 };
 
 const MYSQL: Options = Options {
+    attached: "p",
+    loose_names: true,
     scripts: ScriptOperands::None,
     ..Options::new(
         &[
@@ -259,14 +288,45 @@ const MYSQL: Options = Options {
             scripts("", "init-command-add"),
             scripts("", "tee"),
             scripts("", "pager"),
-            alters("", "defaults-file"),
-            alters("", "defaults-extra-file"),
-            alters("", "defaults-group-suffix"),
-            alters("", "login-path"),
-            alters("", "plugin-dir"),
             alters("", "delimiter"),
+            leads("D", "database"),
+            leads("h", "host"),
+            leads("P", "port"),
+            leads("S", "socket"),
+            leads("u", "user"),
+            leads("", "protocol"),
+            leads("", "dns-srv-name"),
+            leads("", "defaults-file"),
+            leads("", "defaults-extra-file"),
+            leads("", "defaults-group-suffix"),
+            leads("", "login-path"),
+            leads("", "plugin-dir"),
+            // Files that the server may ask for.
+            leads("", "load-data-local-dir"),
+            leads("", "local-infile"),
         ],
         "DPSehu",
+    )
+};
+
+/// A tool of MySQL.
+const MYSQL_TOOL: Options = Options {
+    attached: "p",
+    loose_names: true,
+    ..Options::new(
+        &[
+            leads("h", "host"),
+            leads("P", "port"),
+            leads("S", "socket"),
+            leads("u", "user"),
+            leads("", "protocol"),
+            leads("", "defaults-file"),
+            leads("", "defaults-extra-file"),
+            leads("", "defaults-group-suffix"),
+            leads("", "login-path"),
+            leads("", "plugin-dir"),
+        ],
+        "PShu",
     )
 };
 

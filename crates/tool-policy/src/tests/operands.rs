@@ -170,8 +170,9 @@ fn what_a_rule_chooses_has_other_names() {
         ("cp -P *", &["cp -P a b", "cp -P -r a b"], &["cp -P -L a b", "cp -P --dereference a b"]),
         (
             "psql -h db *",
-            &["psql -h db -c select␣a=1", "psql -h db -v x=1 -d app", "psql -h db app"],
+            &["psql -h db -c select␣a=1", "psql -h db -v x=1 app", "psql -h db app"],
             &[
+                "psql -h db -d app",
                 "psql -h db postgresql://other/x",
                 "psql -h db postgres://other/x",
                 "psql -h db host=other",
@@ -243,11 +244,104 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     ]);
 }
 
+/// Another server gets the password of the environment, and another database the statement of the rule.
+#[test]
+fn a_star_stands_for_no_other_database_or_server() {
+    let elsewhere = [
+        "-h evil",
+        "-hevil",
+        "-Xhevil",
+        "-qh evil",
+        "--host=evil",
+        "--ho evil",
+        "-p 99",
+        "-p99",
+        "-Xp99",
+        "--port=99",
+        "-U bob",
+        "-XUbob",
+        "--username=bob",
+        "-d prod",
+        "-dprod",
+        "-Xdprod",
+        "--dbname=prod",
+        "-Xdpostgresql://u@evil/x",
+        "-wdpostgresql://u@evil/x",
+        "-qd host=evil",
+        "-Xdhostaddr=127.0.0.1",
+        "-d service=x",
+        "postgresql://evil/x",
+        "postgres://evil/x",
+        "host=evil",
+        "port=5433␣hostaddr␣=␣1.2.3.4",
+        "dbname=postgres",
+    ];
+    let calls = |head: &str, more: &[&str]| more.iter().map(|more| format!("{head} {more}")).collect::<Vec<_>>();
+    let refuses = |head: &str, more: &[&str]| {
+        let calls = calls(head, more);
+        let policy = allowing(&[&format!("Bash({head} *)").replace('␣', " ")]);
+        grants(&policy, &[head]);
+        denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    for head in ["psql app -c select", "psql -h good app -c select", "psql -h good", "psql app", "psql -c select"] {
+        refuses(head, &elsewhere);
+    }
+    for head in ["pg_dump -h good", "pg_dump app", "pg_restore x.dump", "vacuumdb app", "pg_dumpall -h good"] {
+        refuses(head, &elsewhere);
+    }
+    let of_mysql = [
+        "-h evil",
+        "-hevil",
+        "-Bhevil",
+        "--host=evil",
+        "--loose-host=evil",
+        "--loose_host=evil",
+        "-P99",
+        "-P 99",
+        "--port=99",
+        "-S/x",
+        "--socket=/x",
+        "--protocol=SOCKET",
+        "-u root",
+        "-uroot",
+        "--user=root",
+        "--defaults-file=x",
+        "--defaults_extra_file=x",
+        "--login-path=x",
+        "--plugin_dir=x",
+    ];
+    let databases =
+        ["-D prod", "-Dprod", "-BDprod", "--database=prod", "--load-data-local-dir=/", "--load_data_local_dir=/"];
+    for head in ["mysql app -e select", "mysql -h db1 app -e select", "mariadb app", "mysql -h db1"] {
+        refuses(head, &of_mysql);
+        refuses(head, &databases);
+    }
+    for head in ["mysqldump app", "mysqldump -h good app", "mariadb-dump app", "mysqladmin status"] {
+        refuses(head, &of_mysql);
+    }
+    // A rule that names nothing grants every place, and one that spells an option grants its value.
+    for (program, more) in [("psql", &elsewhere[..]), ("pg_dump", &elsewhere), ("mysql", &of_mysql)] {
+        let calls = calls(program, more);
+        grants(&allowing(&[&format!("Bash({program} *)")]), &calls.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    families(&[
+        (
+            "psql -h good app -c *",
+            &["psql -h good app -c select␣1", "psql -h good app -c select␣1 -At", "psql -h good app -c x -F ;"],
+            &["psql -h good app -c x -h evil"],
+        ),
+        ("psql -h * app", &["psql -h good app"], &["psql -h good -d x app"]),
+        ("psql postgresql://good/*", &["psql postgresql://good/app"], &["psql postgresql://good/app -h x"]),
+        ("mysql app -e *", &["mysql app -e select -pSecret", "mysql app -e select -Bt"], &[]),
+        ("pg_dump app *", &["pg_dump app -t users -Fc -f x.dump", "pg_dump app --schema-only"], &[]),
+    ]);
+}
+
 #[test]
 fn a_rule_that_spells_a_statement_grants_no_other() {
     families(&[
         ("psql -h db *", &["psql -h db -c select␣1 -o x", "psql -h db app -f x.sql"], &[]),
-        ("psql app *", &["psql app -c select␣1", "psql app -U bob"], &[]),
+        ("psql app *", &["psql app -c select␣1"], &["psql app -U bob"]),
         (
             "psql -h db -d app -c 'select 1' *",
             &["psql -h db -d app -c select␣1 -At", "psql -h db -d app -c select␣1 -q"],
