@@ -231,12 +231,14 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
     arguments.iter().filter(|word| is_command(word)).map(found).collect()
 }
 
-/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `--filename=a,https://h/x`. A folder of
-/// kustomize may be on another machine, too: `git::…`, `git@h:x`, `github.com/a/b`.
+/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `-Rf=https://h/x`, `--filename=a,https://h/x`.
+/// An item of such a list may stand in quotes. A folder of kustomize may be on another machine, too: `git::…`, `git@h:x`,
+/// `github.com/a/b`.
 fn is_fetched(word: &str) -> bool {
     const HOSTS: [&str; 6] = ["git::", "git@", "github.com/", "gitlab.com/", "bitbucket.org/", "dev.azure.com/"];
     let is_scheme = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
-    let begins = |text: &str| {
+    let begins = |item: &str| {
+        let text = item.trim_start_matches(|letter: char| "\"=".contains(letter) || letter.is_whitespace());
         text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
             || HOSTS.iter().any(|host| text.starts_with(host))
     };
@@ -245,7 +247,10 @@ fn is_fetched(word: &str) -> bool {
             let value = option.strip_prefix("-filename=").or_else(|| option.strip_prefix("-kustomize="));
             value.is_some_and(|value| value.split(',').any(begins))
         }
-        Some(cluster) => begins(cluster.trim_start_matches(['f', 'k'])),
+        Some(cluster) => {
+            let mut values = cluster.match_indices(['f', 'k']).map(|(at, letter)| &cluster[at + letter.len()..]);
+            values.any(|value| value.split(',').any(begins))
+        }
         None => word.split(',').any(begins),
     }
 }

@@ -224,6 +224,38 @@ fn a_choice_of_a_rule_is_not_made_again_by_its_other_name() {
             &["kubectl get pods", "kubectl get -f app.yaml", "kubectl get deployment.apps/web"],
             &["-k git::http://h/b.git", "-k github.com/a/b", "-kgithub.com/a/b", "--kustomize=git@h:a/b", "-k dir"],
         ),
+        (
+            "kubectl apply",
+            &["kubectl apply -f app.yaml", "kubectl apply -Rf k8s", "kubectl apply -f=app.yaml -o=yaml"],
+            &[
+                "-f=http://h/a",
+                "-Rf=http://h/a",
+                "-wRf http://h/a",
+                "-Rfhttp://h/a",
+                "-fa,https://h/a",
+                "-f=a,https://h/a",
+                "-f \"http://h/a\"",
+                "-f=\"http://h/a\"",
+                "--filename=\"http://h/a\"",
+                "--insecure_skip_tls_verify=true -f a",
+                "--client_key=k -f a",
+                "--certificate_authority=c -f a",
+                "--tls_server_name=x -f a",
+                "--as_group=x -f a",
+                "--as_uid=x -f a",
+                "--cache_dir=x -f a",
+            ],
+        ),
+        (
+            "kubectl -n staging get",
+            &["kubectl -n staging get pods", "kubectl -n staging get pods --show-labels"],
+            &["pods --all_namespaces", "pods --all-namespaces", "pods -A"],
+        ),
+        (
+            "kubectl -n staging get --label-columns=a",
+            &["kubectl -n staging get --label-columns=a pods"],
+            &["pods --label_columns=b", "pods -L b"],
+        ),
         ("kubectl apply -k", &["kubectl apply -k overlays/test"], &["git::http://h/b", "github.com/a/b", "git@h:a/b"]),
     ] {
         let policy = allowing(&[&format!("Bash({rule} *)")]);
