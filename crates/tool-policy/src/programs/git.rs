@@ -156,6 +156,9 @@ const COMMON: Options = Options {
 /// `-q`, and what most subcommands that change something have besides.
 const QUIET: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", printing: ("q", "quiet"), ..Anywhere::NONE };
 
+/// The option by which a subcommand also connects to the remotes of submodules, which no rule names.
+const RECURSE: &str = "recurse-submodules";
+
 /// The options of subcommands that fetch. Refspecs can also come from standard input, or follow from options.
 const FETCHING: Options = Options {
     guarded: &[
@@ -166,6 +169,10 @@ const FETCHING: Options = Options {
         steers("P", "prune-tags"),
         steers("", "update-head-ok"),
         destroys("f", "force"),
+        // Every operand is a remote.
+        destroys("", "multiple"),
+        destroys("", RECURSE),
+        destroys("", "recurse-submodules-default"),
     ],
     values: "joX",
     harmless: &["prune"],
@@ -184,6 +191,7 @@ const PUSHING: Options = Options {
         steers("", "mirror"),
         steers("", "prune"),
         steers("", "stdin"),
+        destroys("", RECURSE),
     ],
     values: "o",
     anywhere: Anywhere { flags: "quv", switches: "quiet set-upstream verbose", ..QUIET },
@@ -343,6 +351,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
                 executes("c", "config"),
                 executes("", "template"),
                 steers("", "bundle-uri"),
+                destroys("", RECURSE),
+                destroys("", "recursive"),
             ],
             "ojb",
         ),

@@ -244,6 +244,31 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     ]);
 }
 
+/// A rule that names a remote grants no other one.
+#[test]
+fn a_star_stands_for_no_other_remote() {
+    for (rule, more) in [
+        ("fetch origin", &["--multiple upstream", "--mult upstream"][..]),
+        (
+            "fetch origin",
+            &["--recurse-submodules", "--recurse-submodules=yes", "--recurse", "--recurse-submodules-d=yes"],
+        ),
+        ("pull origin", &["--recurse-submodules", "--recurse-sub=on-demand", "main --recurse-submodules"]),
+        ("push origin", &["--recurse-submodules=on-demand", "--recurse=only x", "x --recurse-submodules on-demand"]),
+        ("clone https://h/a.git", &["--recurse-submodules", "--recursive", "x --recurse-sub"]),
+    ] {
+        let head = format!("git {rule}");
+        let calls: Vec<String> = more.iter().map(|more| format!("{head} {more}")).collect();
+        let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
+        let policy = allowing(&[&format!("Bash({head} *)")]);
+        grants(&policy, &[&head, &format!("{head} -q"), &format!("{head} --no-recurse-submodules")]);
+        denies(&policy, &calls);
+        let subcommand = rule.split(' ').next().unwrap();
+        grants(&allowing(&[&format!("Bash(git {subcommand} *)")]), &calls);
+    }
+    denies(&allowing(&["Bash(git push origin bot/*)"]), &["git push origin bot/x --recurse-submodules=on-demand"]);
+}
+
 /// Another server gets the password of the environment, and another database the statement of the rule.
 #[test]
 fn a_star_stands_for_no_other_database_or_server() {
