@@ -216,13 +216,14 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
+        CommandOperands::Located => word.contains("://"),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+'),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
         // A star within an address that a rule names is judged by its text.
-        CommandOperands::Fetched | CommandOperands::Connections => {
+        CommandOperands::Fetched | CommandOperands::Connections | CommandOperands::Located => {
             GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) }
         }
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),

@@ -151,6 +151,8 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
+    /// For `openssl`: an address in the place of a file, as an option's value, too.
+    Located,
     /// For PostgreSQL: a connection string that says where it leads, and as whom.
     Connections,
     /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.

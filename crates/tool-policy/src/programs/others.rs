@@ -88,7 +88,12 @@ pub(super) const TABLE: &[Program] = &[
     Program { subcommands: true, ..closed(&["systemctl"], &SYSTEMCTL) },
     closed(&["gpg", "gpg2"], &GPG),
     Program { commands: CommandOperands::Alternatives, ..closed(&["journalctl"], &JOURNALCTL) },
-    Program { subcommands: true, options: OPENSSL, ..Program::new(Class::Unknown, &["openssl"]) },
+    Program {
+        subcommands: true,
+        commands: CommandOperands::Located,
+        options: OPENSSL,
+        ..Program::new(Class::Unknown, &["openssl"])
+    },
     Program { looks: "-B -F -L -l", options: SSH_KEYGEN, ..Program::new(Class::Unknown, &["ssh-keygen"]) },
     over_socket(&["busctl", "dbus-send", "gdbus", "loginctl", "notify-send", "pactl"]),
     over_socket(&["playerctl", "redis-cli", "ssh-add", "xdg-open"]),
@@ -340,7 +345,7 @@ const EDITOR: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
-/// Libraries that a call loads, and files that it writes.
+/// Libraries that a call loads, files that it writes, and hosts to which it connects.
 const OPENSSL: Options = Options {
     guarded: &[
         leads("", "engine"),
@@ -366,8 +371,17 @@ const OPENSSL: Options = Options {
         writes("", "respout"),
         writes("", "sess_out"),
         leads("", "proxy"),
+        leads("", "connect"),
+        leads("", "host"),
+        leads("", "path"),
+        leads("", "port"),
+        leads("", "server"),
+        leads("", "unix"),
+        leads("", "url"),
+        // Its address stands in the certificate.
+        leads("", "crl_download"),
     ],
-    harmless: &["outform"],
+    harmless: &["outform", "serverinfo", "servername", "serverpref"],
     one_dash: true,
     ..Options::NONE
 };

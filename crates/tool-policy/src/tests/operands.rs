@@ -244,6 +244,59 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     ]);
 }
 
+#[test]
+fn a_star_stands_for_no_address_of_openssl() {
+    families(&[
+        (
+            "openssl x509 -noout -in *",
+            &["openssl x509 -noout -in c.pem -subject", "openssl x509 -noout -in c.pem -inform DER -nameopt RFC2253"],
+            &[
+                "openssl x509 -noout -in http://evil/x",
+                "openssl x509 -noout -in HTTP://evil/x",
+                "openssl x509 -noout -in=http://evil/x",
+                "openssl x509 -noout -in c.pem --in=http://evil/x",
+                "openssl x509 -noout -in c.pem -CA http://evil/x",
+                "openssl x509 -noout -in c.pem -CAkey https://evil/x",
+            ],
+        ),
+        ("openssl crl *", &["openssl crl -in c.pem -text"], &["openssl crl -in http://evil/x"]),
+        (
+            "openssl verify *",
+            &["openssl verify c.pem", "openssl verify -CAfile ca.pem -crl_check c.pem"],
+            &["openssl verify -crl_download -crl_check c.pem", "openssl verify -CRLfile http://evil/x c.pem"],
+        ),
+        (
+            "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem *",
+            &["openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -text"],
+            &[
+                "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -host 127.0.0.1:99",
+                "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -url http://evil/",
+                "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -path /x",
+                "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -port 99",
+                "openssl ocsp -url http://good/ -issuer c.pem -cert c.pem -issuer http://evil/x",
+            ],
+        ),
+        (
+            "openssl ocsp -issuer c.pem *",
+            &["openssl ocsp -issuer c.pem -cert d.pem -respin x"],
+            &["openssl ocsp -issuer c.pem -url http://evil/", "openssl ocsp -issuer c.pem -host evil:80"],
+        ),
+        (
+            "openssl s_client -brief *",
+            &["openssl s_client -brief -servername a"],
+            &["openssl s_client -brief -connect evil:443", "openssl s_client -brief --connect=evil:443"],
+        ),
+        (
+            "openssl s_client -connect good:443 *",
+            &["openssl s_client -connect good:443 -servername good -showcerts"],
+            &["openssl s_client -connect good:443 -proxy evil:80", "openssl s_client -connect good:443 -unix /x"],
+        ),
+        ("openssl s_client -connect *", &["openssl s_client -connect good:443 -brief"], &[]),
+        ("openssl x509 -in http://good/*", &["openssl x509 -in http://good/c.pem -noout"], &[]),
+        ("openssl req *", &["openssl req -newkey rsa:2048 -noout -subj /CN=a"], &[]),
+    ]);
+}
+
 /// A rule that names a remote grants no other one.
 #[test]
 fn a_star_stands_for_no_other_remote() {
