@@ -1,5 +1,7 @@
 //! Whether an interpreter reads its code from standard input.
 
+use std::path::Path;
+
 use crate::options::{GivenOption, scan};
 use crate::programs::{self, Class, Effect, Options, Program};
 
@@ -9,14 +11,21 @@ pub(crate) fn guarded(program: &Program, arguments: &[String]) -> Option<GivenOp
     (interprets && reads_code(&program.options, arguments)).then(|| GivenOption::word("-", Effect::Executes))
 }
 
-/// Returns whether an interpreter reads code from standard input: its script is `-`, or it has neither a script nor code from an option.
+/// Returns the same for an interpreter that starts in a folder of open files, where every name may be one.
+pub(crate) fn among_open_files(program: &Program, folder: &Path) -> Option<GivenOption> {
+    let is_one = program.interpreter && (folder == Path::new("/dev") || folder.starts_with("/proc"));
+    is_one.then(|| GivenOption::word("-", Effect::Executes))
+}
+
+/// Returns whether an interpreter reads code from standard input: its script is `-` or an open file of its
+/// own (`/dev/stdin`), or it has neither a script nor code from an option.
 fn reads_code(options: &Options, arguments: &[String]) -> bool {
     let (mut has_file, mut has_code, mut asks) = (false, false, false);
     let mut rest = arguments;
     while let [word, others @ ..] = rest {
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
             // Behind code that takes the place of the script, `-` is the script's own.
-            return word == "-" && !has_file && (!has_code || options.code_first);
+            return is_input(word) && !has_file && (!has_code || options.code_first);
         };
         has_code |=
             scan(options, std::slice::from_ref(word)).iter().any(|option| programs::contains(options.code, &option.id));
@@ -24,13 +33,29 @@ fn reads_code(options: &Options, arguments: &[String]) -> bool {
         let value = value_of(options, letters, others);
         if value.names_script {
             has_file = true;
-            if value.text == Some("-") {
+            if value.text.is_some_and(is_input) {
                 return true;
             }
         }
         rest = if value.is_next { others.get(1..).unwrap_or_default() } else { others };
     }
     !has_file && !has_code && !asks
+}
+
+/// Returns whether a script is standard input, or another open file of the program, which the shell can open for it: `/dev/stdin`,
+/// `/dev/fd/3`, `/proc/self/fd/0`. A way to it over other folders counts wherever it begins.
+fn is_input(script: &str) -> bool {
+    let mut way: Vec<&str> = Vec::new();
+    for part in script.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." => drop(way.pop()),
+            part => way.push(part),
+        }
+    }
+    script == "-"
+        || matches!(way.as_slice(), [.., "dev", "stdin" | "stdout" | "stderr"])
+        // `/dev/fd` is a link, so a `..` behind it leads elsewhere.
+        || (matches!(way.as_slice(), [.., "fd", _]) && script.split('/').any(|part| ["dev", "proc"].contains(&part)))
 }
 
 /// The value of an option of an interpreter.

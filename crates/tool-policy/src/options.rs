@@ -638,6 +638,36 @@ mod tests {
         check("python3 -v", &["v"]);
         check("python3 -Wignore report.py -", &[]);
         check("perl -w - x", &["-"]);
+        for input in [
+            "/dev/stdin",
+            "//dev/./stdin",
+            "/dev/stdout",
+            "/dev/fd/0",
+            "/dev/fd/63",
+            "/dev/../dev/fd/3",
+            "dev/stdin",
+            "../../dev/stdin",
+            "scripts/../../../../../../../dev/stdin",
+            "/home/../dev/x/../fd/0",
+            "/proc/self/fd/0",
+            "/proc/thread-self/fd/0",
+            "/proc/17/fd/63",
+            "/proc/self/task/17/fd/0",
+            "/proc/self/root/dev/stdin",
+            "/dev/fd/../task/17/fd/0",
+            "/dev/fd/../../self/fd/0",
+        ] {
+            check(&format!("perl {input}"), &["-"]);
+            check(&format!("perl -w {input} x"), &["-"]);
+            check(&format!("php -f {input}"), &["-"]);
+            check(&format!("php -f{input}"), &["-"]);
+            check(&format!("tclsh {input}"), &["-"]);
+            check(&format!("lua -e x {input}"), &["e", "-"]);
+            check(&format!("perl report.pl {input}"), &[]);
+        }
+        for script in ["dev/stdin.pl", "fd/0", "/dev/shm/x.pl", "notes/dev/report.pl", "proc/fd.pl", "/dev/stdin/.."] {
+            check(&format!("perl {script}"), &[]);
+        }
         check("perl -pe x -", &["e"]);
         check("perl -MJSON - x", &["M", "-"]);
         check("perl -MJSON x -", &["M"]);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Application;
 use crate::apart::{harmless_apart, without_printing};
+use crate::code_on_input;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
@@ -56,10 +57,11 @@ impl<'a> StartWords<'a> {
         granting.extend(quiet.as_deref().map(joined));
         granting.extend(without_dot(program, arguments));
         let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
-        let guarded = match &fetch {
+        let mut guarded = match &fetch {
             Some(call) => call.guarded.clone(),
             None => options::guarded(program, arguments),
         };
+        guarded.extend(code_on_input::among_open_files(programs::by_base_name(program), cwd));
         let mut denying = vec![loose(&raw)];
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));

@@ -244,6 +244,34 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     ]);
 }
 
+/// The job's shell opens such a file for it (`perl <(echo CODE)`).
+#[test]
+fn a_star_stands_for_no_open_file_as_a_script() {
+    families(&[
+        (
+            "perl *",
+            &["perl report.pl", "perl report.pl /dev/stdin"],
+            &["perl /dev/stdin", "perl /dev/fd/63", "perl -w ../../../../dev/stdin", "perl /proc/self/fd/0"],
+        ),
+        (
+            "perl -w scripts/*",
+            &["perl -w scripts/a.pl", "perl -w scripts/a.pl /dev/stdin"],
+            &["perl -w scripts/../../../../../../../dev/stdin"],
+        ),
+        ("perl scripts/* x", &["perl scripts/a.pl x"], &["perl scripts/../../../../../../../dev/fd/0 x"]),
+        ("tclsh *", &["tclsh a.tcl"], &["tclsh /dev/stdin", "tclsh /dev/fd/63 x"]),
+        ("python3 -u *", &["python3 -u a.py"], &["python3 -u /proc/thread-self/fd/63"]),
+        ("node *", &["node a.js"], &["node /dev/stdin"]),
+        ("perl /dev/stdin *", &["perl /dev/stdin x"], &[]),
+    ]);
+    let policy = allowing(&["Bash(perl *)", "Read(//**)"]);
+    assert!(start_in(&policy, "perl /home/u/x.pl", "/opt", &[]).is_allowed());
+    for (call, folder) in [("perl stdin", "/dev"), ("perl fd/0", "/dev"), ("perl 0", "/proc/self/fd")] {
+        let decided = start_in(&policy, call, folder, &[]);
+        assert!(!decided.is_allowed(), "{call} in {folder}: {decided:?}");
+    }
+}
+
 #[test]
 fn a_star_stands_for_no_address_of_openssl() {
     families(&[
