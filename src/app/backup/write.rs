@@ -49,6 +49,12 @@ pub struct UnreadablePath {
 /// no space, and may be as long as the whole disk.
 const MAX_HOLES: u64 = 1 << 30;
 
+/// Maximum length of a path in a backup, in bytes. The system takes no longer one.
+const MAX_PATH: usize = 4095;
+
+/// Maximum number of folders within each other. Each is open until it is written.
+const MAX_LEVELS: usize = 512;
+
 /// Writes the data folder to `file`, which must not exist.
 pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackupResult, Refusal> {
     app.require_home()?;
@@ -89,7 +95,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     }
     let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
     let opened = opened.map_err(|error| cannot("read", root, &error))?;
-    writer.folder(&opened, Path::new("")).map_err(failed)?;
+    writer.tree(opened).map_err(failed)?;
     let Writer { archive, files, mut left_out, unread, .. } = writer;
     let mut out = archive.into_inner().map_err(failed)?;
     out.flush().map_err(failed)?;
@@ -138,6 +144,15 @@ enum ReadEntry {
     File(File, Stat),
 }
 
+/// A folder that is being written.
+struct OpenFolder {
+    file: OwnedFd,
+    /// Relative to the data folder.
+    path: PathBuf,
+    /// The names that are not written yet.
+    names: std::vec::IntoIter<OsString>,
+}
+
 struct Writer<W: Write> {
     archive: Builder<W>,
     secrets: bool,
@@ -150,51 +165,76 @@ struct Writer<W: Write> {
 impl<W: Write> Writer<W> {
     /// Writes everything below a folder that belongs in a backup. A job may change `work/` at the same time, so each entry is opened in
     /// the open folder above, and never by a path: no link leads elsewhere. Skips entries that vanish, and reports those that are
-    /// unreadable. Only an error of writing ends it. `path` is relative to the data folder.
-    fn folder(&mut self, folder: &OwnedFd, path: &Path) -> io::Result<()> {
-        let names = match names_in(folder) {
-            Ok(names) => names,
-            Err(error) => {
-                self.pass(error.into(), path);
-                return Ok(());
-            }
-        };
-        for name in names {
-            let path = path.join(&name);
-            let facts = match rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(facts) => facts,
-                Err(error) => {
-                    self.pass(error.into(), &path);
-                    continue;
-                }
+    /// unreadable. Only an error of writing ends it.
+    fn tree(&mut self, root: OwnedFd) -> io::Result<()> {
+        // A job may make more levels of folders than calls fit on the stack.
+        let mut open_folders: Vec<OpenFolder> = self.opened(root, PathBuf::new()).into_iter().collect();
+        while let Some(folder) = open_folders.last_mut() {
+            let Some(name) = folder.names.next() else {
+                open_folders.pop();
+                continue;
             };
-            let kind = FileType::from_raw_mode(facts.st_mode);
-            match part(&path) {
-                BackupRule::Passing | BackupRule::Journal => continue,
-                BackupRule::Secret if !self.secrets => {
-                    let under = open(folder.as_fd(), &name, FOLDER).ok().and_then(|under| names_in(&under).ok());
-                    if under.is_none_or(|under| !under.is_empty()) {
-                        self.left_out.push(shown(&path, kind == FileType::Directory));
-                    }
-                    continue;
-                }
-                BackupRule::Secret | BackupRule::Kept => {}
+            let path = folder.path.join(&name);
+            let levels = path.components().count();
+            if levels > MAX_LEVELS || path.as_os_str().len() > MAX_PATH {
+                let most = format!("a backup has at most {MAX_LEVELS} of them, and paths of {MAX_PATH} bytes");
+                self.pass(OmitReason::Unread(format!("it is within too many folders; {most}")), &path);
+                continue;
             }
-            match self.read(folder, &name, kind) {
-                Ok(None) => {}
-                Ok(Some(ReadEntry::Folder(opened))) => {
-                    self.archive.append_data(&mut header(&facts, EntryType::Directory, 0), &path, io::empty())?;
-                    self.folder(&opened, &path)?;
-                }
-                Ok(Some(ReadEntry::Link(target))) => {
-                    self.archive.append_link(&mut header(&facts, EntryType::Symlink, 0), &path, target)?;
-                    self.files += 1;
-                }
-                Ok(Some(ReadEntry::File(file, facts))) => self.file(file, &facts, &path)?,
-                Err(passed) => self.pass(passed, &path),
+            if let Some(below) = self.entry(&folder.file, &name, &path)? {
+                open_folders.extend(self.opened(below, path));
             }
         }
         Ok(())
+    }
+
+    /// Reads the names in a folder. Reports one that is unreadable.
+    fn opened(&mut self, file: OwnedFd, path: PathBuf) -> Option<OpenFolder> {
+        match names_in(&file) {
+            Ok(names) => Some(OpenFolder { file, path, names: names.into_iter() }),
+            Err(error) => {
+                self.pass(error.into(), &path);
+                None
+            }
+        }
+    }
+
+    /// Writes one entry of an open folder. Returns it if it is a folder itself, of which nothing is written but its header. `path` is
+    /// relative to the data folder.
+    fn entry(&mut self, folder: &OwnedFd, name: &OsStr, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let facts = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(facts) => facts,
+            Err(error) => {
+                self.pass(error.into(), path);
+                return Ok(None);
+            }
+        };
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        match part(path) {
+            BackupRule::Passing | BackupRule::Journal => return Ok(None),
+            BackupRule::Secret if !self.secrets => {
+                let under = open(folder.as_fd(), name, FOLDER).ok().and_then(|under| names_in(&under).ok());
+                if under.is_none_or(|under| !under.is_empty()) {
+                    self.left_out.push(shown(path, kind == FileType::Directory));
+                }
+                return Ok(None);
+            }
+            BackupRule::Secret | BackupRule::Kept => {}
+        }
+        match self.read(folder, name, kind) {
+            Ok(None) => {}
+            Ok(Some(ReadEntry::Folder(opened))) => {
+                self.archive.append_data(&mut header(&facts, EntryType::Directory, 0), path, io::empty())?;
+                return Ok(Some(opened));
+            }
+            Ok(Some(ReadEntry::Link(target))) => {
+                self.archive.append_link(&mut header(&facts, EntryType::Symlink, 0), path, target)?;
+                self.files += 1;
+            }
+            Ok(Some(ReadEntry::File(file, facts))) => self.file(file, &facts, path)?,
+            Err(passed) => self.pass(passed, path),
+        }
+        Ok(None)
     }
 
     /// Opens an entry that was of this type. Returns `None` for sockets and pipes, which belong to their creators.
@@ -319,4 +359,58 @@ fn header(facts: &Stat, kind: EntryType, size: u64) -> Header {
     header.set_mtime(u64::try_from(facts.st_mtime).unwrap_or_default());
     header.set_size(size);
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes folders in each other, each by the one above, since the path of the last one is too long for the system.
+    fn nested(root: &Path, levels: usize) {
+        let mut folder = rustix::fs::open(root, FOLDER, Mode::empty()).unwrap();
+        for _ in 0..levels {
+            rustix::fs::mkdirat(&folder, "a", Mode::RWXU).unwrap();
+            folder = rustix::fs::openat(&folder, "a", FOLDER, Mode::empty()).unwrap();
+        }
+    }
+
+    /// Removes such folders from the outside to the inside.
+    fn flatten(root: &Path) {
+        let (first, next) = (root.join("a"), root.join("b"));
+        while std::fs::rename(first.join("a"), &next).is_ok() {
+            std::fs::remove_dir(&first).unwrap();
+            std::fs::rename(&next, &first).unwrap();
+        }
+        std::fs::remove_dir(&first).unwrap();
+    }
+
+    /// A job can make such folders in `work/`.
+    #[test]
+    fn folders_within_folders_end_no_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("last"), "x").unwrap();
+        nested(folder.path(), 2000);
+        let root = rustix::fs::open(folder.path(), FOLDER, Mode::empty()).unwrap();
+        let written = std::thread::Builder::new()
+            .stack_size(512 * 1024)
+            .spawn(move || {
+                let mut writer = Writer {
+                    archive: Builder::new(io::sink()),
+                    secrets: true,
+                    files: 0,
+                    holes_left: MAX_HOLES,
+                    left_out: Vec::new(),
+                    unread: Vec::new(),
+                };
+                writer.tree(root).unwrap();
+                (writer.files, writer.unread)
+            })
+            .unwrap()
+            .join();
+        flatten(folder.path());
+        let (files, unread) = written.unwrap();
+        assert_eq!(files, 1, "what is beside them is in the backup");
+        assert_eq!(unread.len(), 1, "{unread:?}");
+        assert!(unread[0].why.contains("too many folders"), "{unread:?}");
+    }
 }
