@@ -4,7 +4,7 @@
 //! stands for operands, and for no option but a few that only change what is printed.
 
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Names, Options, Program, git, synonyms};
+use crate::programs::{self, Effect, Names, Options, git, synonyms};
 use crate::wildcard::STAR;
 
 /// Long options that hold any program back.
@@ -193,8 +193,9 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
     let full_name = name.as_deref().unwrap_or_default();
     let addressed = ADDRESSED.iter().find(|(programs, _)| programs::contains(programs, full_name));
     let by_address = addressed.map_or(&[][..], |(_, choices)| choices);
-    let mut choices = Choices { options, synonyms: synonyms::of(full_name), by_address, valued: Vec::new() };
-    choices.valued = choices.valued_in(rule, entry);
+    let flags = entry.container.map_or("", |container| container.flags);
+    let mut choices = Choices { options, synonyms: synonyms::of(full_name), by_address, flags, valued: Vec::new() };
+    choices.valued = choices.valued_in(rule);
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
     let holds = |choice: &str| spelled.iter().any(|known| known == choice);
     let reads = READS_OPTIONS.iter().filter(|(known, kept, reads)| of_name(known) && holds(kept) && !holds(reads));
@@ -227,6 +228,8 @@ struct Choices {
     synonyms: Vec<(&'static str, &'static str)>,
     /// The choices that an address makes.
     by_address: &'static [&'static str],
+    /// Letters without a value, besides those that mean the same in every position.
+    flags: &'static str,
     /// Letters to which the rule may give a value. The rest of a word behind one of them is the value of a further one.
     valued: Vec<char>,
 }
@@ -268,18 +271,23 @@ impl Choices {
     /// Returns the letters in a long word behind its dash that may have the rest of the word for their value. If long options have one
     /// dash, too, that is the first letter only.
     fn attached_in(&self, given: &str) -> impl Iterator<Item = char> {
-        let most = if self.options.one_dash() { 1 } else { usize::MAX };
-        let may_have_value = |letter: &char| self.valued.contains(letter) || self.options.values.contains(*letter);
-        given.chars().take(most).filter(may_have_value)
+        let one_dash = self.options.one_dash();
+        let has_name = move |letter: char| {
+            !one_dash && !self.is_flag(letter) && self.synonym(letter.encode_utf8(&mut [0; 4])).is_some()
+        };
+        let may_have_value = move |letter: &char| {
+            self.valued.contains(letter) || self.options.values.contains(*letter) || has_name(*letter)
+        };
+        given.chars().take(if one_dash { 1 } else { usize::MAX }).filter(may_have_value)
+    }
+
+    fn is_flag(&self, letter: char) -> bool {
+        self.flags.contains(letter) || self.options.anywhere.flags.contains(letter)
     }
 
     /// Returns the letters to which a rule may give a value: in the next word (`-t bot`), or in the same one (`-tbot`). A word of two or
     /// three letters is taken for switches.
-    fn valued_in(&self, rule: &[String], entry: &Program) -> Vec<char> {
-        let is_flag = |letter: char| {
-            let flags = entry.container.map_or("", |container| container.flags);
-            flags.contains(letter) || self.options.anywhere.flags.contains(letter)
-        };
+    fn valued_in(&self, rule: &[String]) -> Vec<char> {
         let given_by = |(at, word): (usize, &String)| {
             let is_value = |next: &String| !next.starts_with(['-', STAR]);
             let text = word.split(STAR).next().unwrap_or_default();
@@ -290,7 +298,7 @@ impl Choices {
                 true => letters.chars().next(),
                 false => letters.chars().last().filter(|_| is_short && rule.get(at + 1).is_some_and(is_value)),
             };
-            letter.filter(|letter| letter.is_ascii_alphabetic() && !is_flag(*letter))
+            letter.filter(|letter| letter.is_ascii_alphabetic() && !self.is_flag(*letter))
         };
         rule.iter().enumerate().filter_map(given_by).collect()
     }

@@ -31,7 +31,8 @@ pub(super) const TABLE: &[Program] = &[
         commands: CommandOperands::Listed,
         ..runs(&["c++", "cc", "clang", "clang++", "g++", "gcc"])
     },
-    runs(&["bunx", "gradle", "just", "mvn", "pipx", "pytest", "uvx"]),
+    Program { options: Options::new(&[], "D"), ..runs(&["mvn"]) },
+    runs(&["bunx", "gradle", "just", "pipx", "pytest", "uvx"]),
 ];
 
 /// Options by which a compiler runs another program, or loads a library into itself.
@@ -108,6 +109,6 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release test tests verbose version workspace",
-    behind: Some(("clippy fix rustc rustdoc", "-C -L -Z -l -o --codegen --emit --extern --out-dir --sysroot")),
+    behind: Some(("clippy fix rustc rustdoc", "-C -L -Z -l -o --codegen --emit --extern --out-dir --sysroot @")),
     ..HarmlessOptions::NONE
 };

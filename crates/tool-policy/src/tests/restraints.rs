@@ -288,6 +288,12 @@ fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
         ("deployer --env staging up", &["deployer --env staging up -verbose"], &["--env=prod", "--env prod"]),
         ("just -f good", &["just -f good --list"], &["-fevil", "-qfevil", "-f evil", "--justfile-x -fevil"]),
         ("docker run -u 1000", &["docker run -u 1000 alpine -tail"], &["-itu0 alpine", "-u0 alpine"]),
+        ("docker run --user 1000", &["docker run --user 1000 alpine"], &["-itu0 alpine", "-dqitu0 alpine"]),
+        (
+            "mvn -f a.xml",
+            &["mvn -f a.xml -DskipTests=false -Dprofile=x test"],
+            &["-fevil.xml", "-qfevil.xml", "-Xeqfx"],
+        ),
         ("docker exec -it web", &["docker exec -it web psql -Upostgres"], &[]),
         ("pip install -i https://i", &["pip install -i https://i x"], &["-qqqihttps://evil x"]),
         (
