@@ -106,6 +106,10 @@ pub(super) const TABLE: &[Program] = &[
                     executes("E", "process-end"),
                     executes("d", "define"),
                     executes("a", "interactive"),
+                    // Settings and a library, which bring code, and a server that runs it.
+                    executes("c", "php-ini"),
+                    executes("z", "zend-extension"),
+                    executes("S", "server"),
                 ],
                 "rRBEcdfFStTz",
             )

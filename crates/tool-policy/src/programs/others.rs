@@ -81,7 +81,14 @@ pub(super) const TABLE: &[Program] = &[
         local_sockets: true,
         starts: Some("exec run"),
         container: Some(&CONTAINER),
-        ..with_subcommands(&["docker", "podman"])
+        ..with_subcommands(&["docker"])
+    },
+    Program {
+        local_sockets: true,
+        starts: Some("exec run"),
+        container: Some(&CONTAINER),
+        options: PODMAN,
+        ..with_subcommands(&["podman"])
     },
     Program { subcommands: true, ..Program::new(Class::Unknown, &["brew"]) },
     Program::with(Class::Unknown, &["packer", "terraform", "tofu"], Options::ONE_DASH),
@@ -141,6 +148,19 @@ const CONTAINER: ContainerOptions = ContainerOptions {
     harmless: "-d -e -i -q -t -T -w --detach --env --help --init --interactive --name --no-deps --quiet --read-only --rm --tty --workdir",
 };
 
+/// Programs that it runs, and files that name some. It takes these options behind any subcommand.
+const PODMAN: Options = Options {
+    guarded: &[
+        destroys("", "conmon"),
+        destroys("", "hooks-dir"),
+        destroys("", "module"),
+        destroys("", "network-cmd-path"),
+        destroys("", "runtime"),
+    ],
+    harmless: &["net", "network"],
+    ..Options::NONE
+};
+
 /// A setting names programs that it runs, folders, and whether it only simulates.
 const APT: Options = Options::new(&[leads("o", "option"), leads("c", "config-file")], "acot");
 
@@ -178,14 +198,25 @@ const KUBECTL: Options = Options {
     ..Options::NONE
 };
 
-const RSYNC: Options = Options::new(
-    &[
+const RSYNC: Options = Options {
+    guarded: &[
         leads("e", "rsh"),
         leads("", "rsync-path"),
         leads("M", "remote-option"),
         leads("", "config"),
         leads("", "daemon"),
         leads("", "early-input"),
+        leads("", "server"),
+        leads("", "password-file"),
+        leads("", "files-from"),
+        leads("", "read-batch"),
+        leads("", "compare-dest"),
+        leads("", "copy-dest"),
+        leads("", "link-dest"),
+        leads("T", "temp-dir"),
+        leads("", "backup-dir"),
+        leads("", "partial-dir"),
+        leads("", "write-devices"),
         writes("", "log-file"),
         writes("", "write-batch"),
         writes("", "only-write-batch"),
@@ -201,8 +232,10 @@ const RSYNC: Options = Options::new(
         destroys("", "delete-during"),
         destroys("", "delete-excluded"),
     ],
-    "BfTM@e",
-);
+    values: "BfTM@e",
+    harmless: &["backup", "partial"],
+    ..Options::NONE
+};
 
 const SCP: Options = Options::new(
     &[leads("S", "S"), leads("o", "o"), leads("F", "F"), leads("D", "D"), leads("J", "J"), leads("b", "b")],
@@ -244,6 +277,7 @@ const SSH: Options = Options::new(
 /// Commands of its own run programs and write files, so each option that gives one, or a file of them, is a script.
 const DATABASE_FILE: Options = Options {
     guarded: &[scripts("", "cmd"), scripts("c", "c"), scripts("", "f"), scripts("", "init"), scripts("A", "A")],
+    harmless: &["column", "csv"],
     one_dash: true,
     scripts: ScriptOperands::BehindFirst(
         "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file s storage-version",

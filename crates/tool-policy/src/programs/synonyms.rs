@@ -112,7 +112,12 @@ const TABLE: &[(Names, Names)] = &[
     ("pnpm", "C=dir F=filter"),
     ("poetry", "C=directory P=project"),
     ("composer", "d=working-dir"),
-    ("pip pip3", "c=constraint e=editable f=find-links i=index-url r=requirement t=target"),
+    // Each is a further place from which packages come, or one that is trusted.
+    (
+        "pip pip3",
+        "c=constraint e=editable extra-index-url=index-url f=index-url find-links=index-url i=index-url r=requirement t=target \
+         trusted-host=index-url",
+    ),
     ("pytest", "c=config-file n=numprocesses"),
     ("gcc g++ cc c++ clang clang++", "o=output"),
     ("tsc", "p=project"),

