@@ -462,14 +462,22 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
 
 /// Returns words by which a subcommand does more.
 fn doing_more(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let Some(behind) = program.doing_more.iter().find_map(|(subcommand, names)| {
+    let Some((from, names)) = program.doing_more.iter().find_map(|(subcommand, names)| {
         let at = subcommands(program, arguments).find(|at| arguments[*at] == *subcommand)?;
-        let is_one = |word: &&String| spells(names, &program.options, std::slice::from_ref(*word));
-        Some(arguments[at + 1..].iter().filter(is_one))
+        Some((at + 1, *names))
     }) else {
         return Vec::new();
     };
-    behind.map(|word| GivenOption::word(word, Effect::Leads)).collect()
+    let word_at = |at: usize| std::slice::from_ref(&arguments[at]);
+    // An option that a rule must spell has its value behind it.
+    let is_place = |at: usize| {
+        let word = &arguments[at];
+        word.contains(':') && !word.starts_with('-') && scan(&program.options, word_at(at - 1)).is_empty()
+    };
+    let is_one =
+        |at: &usize| spells(names, &program.options, word_at(*at)) || (programs::contains(names, ":") && is_place(*at));
+    let found = (from..arguments.len()).filter(is_one);
+    found.map(|at| GivenOption::word(&arguments[at], Effect::Leads)).collect()
 }
 
 /// Returns the indices of the words that may be the subcommand: the first operand, and the next one if that may be the value of the option

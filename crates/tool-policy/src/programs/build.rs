@@ -31,8 +31,10 @@ pub(super) const TABLE: &[Program] = &[
         commands: CommandOperands::Listed,
         ..runs(&["c++", "cc", "clang", "clang++", "g++", "gcc"])
     },
+    // Properties, whose names are no letters.
+    Program { options: Options::new(&[], "DP"), ..runs(&["gradle"]) },
     Program { options: Options::new(&[], "D"), ..runs(&["mvn"]) },
-    runs(&["bunx", "gradle", "just", "pipx", "pytest", "uvx"]),
+    runs(&["bunx", "just", "pipx", "pytest", "uvx"]),
 ];
 
 /// Options by which a compiler runs another program, or loads a library into itself.

@@ -170,7 +170,7 @@ const FETCHING: Options = Options {
         steers("", "update-head-ok"),
         destroys("f", "force"),
         // Every operand is a remote.
-        destroys("", "multiple"),
+        destroys("m", "multiple"),
         destroys("", RECURSE),
         destroys("", "recurse-submodules-default"),
     ],

@@ -113,7 +113,8 @@ pub(crate) struct Program {
     pub starts: Option<Names>,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
-    /// Subcommands, each with the words by which it does more (`npm audit fix`, `tmux kill-session -a`). A rule must spell them.
+    /// Subcommands, each with the words by which it does more (`npm audit fix`, `tmux kill-session -a`). A rule must spell them. `:` is every
+    /// operand with a colon (`openssl s_client HOST:PORT`).
     pub doing_more: &'static [(&'static str, Names)],
     /// The options of the subcommands that make a container.
     pub container: Option<&'static ContainerOptions>,

@@ -98,6 +98,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         commands: CommandOperands::Located,
+        doing_more: &[("s_client", ":")],
         options: OPENSSL,
         ..Program::new(Class::Unknown, &["openssl"])
     },

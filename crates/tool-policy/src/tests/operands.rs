@@ -386,7 +386,12 @@ fn a_star_stands_for_no_address_of_openssl() {
         (
             "openssl s_client -brief *",
             &["openssl s_client -brief -servername a"],
-            &["openssl s_client -brief -connect evil:443", "openssl s_client -brief --connect=evil:443"],
+            &[
+                "openssl s_client -brief -connect evil:443",
+                "openssl s_client -brief --connect=evil:443",
+                "openssl s_client -brief evil:443",
+                "openssl s_client -brief -4 evil:https",
+            ],
         ),
         (
             "openssl s_client -connect good:443 *",
@@ -403,7 +408,7 @@ fn a_star_stands_for_no_address_of_openssl() {
 #[test]
 fn a_star_stands_for_no_other_remote() {
     for (rule, more) in [
-        ("fetch origin", &["--multiple upstream", "--mult upstream"][..]),
+        ("fetch origin", &["--multiple upstream", "--mult upstream", "-m upstream", "-qm upstream"][..]),
         (
             "fetch origin",
             &["--recurse-submodules", "--recurse-submodules=yes", "--recurse", "--recurse-submodules-d=yes"],

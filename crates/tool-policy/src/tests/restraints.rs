@@ -294,6 +294,7 @@ fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
             &["mvn -f a.xml -DskipTests=false -Dprofile=x test"],
             &["-fevil.xml", "-qfevil.xml", "-Xeqfx"],
         ),
+        ("gradle -b a.gradle", &["gradle -b a.gradle -Pbuild=x test"], &["-bevil", "-qbevil"]),
         ("docker exec -it web", &["docker exec -it web psql -Upostgres"], &[]),
         ("pip install -i https://i", &["pip install -i https://i x"], &["-qqqihttps://evil x"]),
         (
