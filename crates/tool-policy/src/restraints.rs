@@ -293,10 +293,10 @@ impl Choices {
             let text = word.split(STAR).next().unwrap_or_default();
             let letters = text.strip_prefix('-').filter(|letters| !letters.contains('='))?;
             let is_short = letters.len() <= if self.options.one_dash() { 1 } else { 3 };
-            let is_attached = !self.options.one_dash() && !(is_short && letters.chars().all(char::is_alphabetic));
-            let letter = match is_attached {
-                true => letters.chars().next(),
-                false => letters.chars().last().filter(|_| is_short && rule.get(at + 1).is_some_and(is_value)),
+            let has_none_attached = self.options.one_dash() || (is_short && letters.chars().all(char::is_alphabetic));
+            let letter = match has_none_attached {
+                false => letters.chars().next(),
+                true => letters.chars().last().filter(|_| is_short && rule.get(at + 1).is_some_and(is_value)),
             };
             letter.filter(|letter| letter.is_ascii_alphabetic() && !self.is_flag(*letter))
         };

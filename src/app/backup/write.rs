@@ -49,9 +49,6 @@ pub struct UnreadablePath {
 /// no space, and may be as long as the whole disk.
 const MAX_HOLES: u64 = 1 << 30;
 
-/// Maximum length of a path in a backup, in bytes. The system takes no longer one.
-const MAX_PATH: usize = 4095;
-
 /// Maximum number of folders within each other. Each is open until it is written.
 const MAX_LEVELS: usize = 512;
 
@@ -175,10 +172,9 @@ impl<W: Write> Writer<W> {
                 continue;
             };
             let path = folder.path.join(&name);
-            let levels = path.components().count();
-            if levels > MAX_LEVELS || path.as_os_str().len() > MAX_PATH {
-                let most = format!("a backup has at most {MAX_LEVELS} of them, and paths of {MAX_PATH} bytes");
-                self.pass(OmitReason::Unread(format!("it is within too many folders; {most}")), &path);
+            if path.components().count() > MAX_LEVELS {
+                let why = format!("it is within too many folders; a backup has {MAX_LEVELS} levels at most");
+                self.pass(OmitReason::Unread(why), &path);
                 continue;
             }
             if let Some(below) = self.entry(&folder.file, &name, &path)? {
