@@ -236,6 +236,8 @@ fn a_choice_of_a_rule_is_not_made_again_by_its_other_name() {
                 "-f=a,https://h/a",
                 "-f \"http://h/a\"",
                 "-f=\"http://h/a\"",
+                "-f \nhttp://h/a",
+                "--filename=a,\"http://h/a\"",
                 "--filename=\"http://h/a\"",
                 "--insecure_skip_tls_verify=true -f a",
                 "--client_key=k -f a",
