@@ -125,6 +125,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
         args: vec!["-c".into(), calls, "client".into(), shell.display().to_string(), script.to_owned()],
         env: clean.clone(),
         work_dir: home.work(),
+        folder: run_dir.clone(),
         secret: None,
         domain: None,
         shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
