@@ -14,7 +14,10 @@ use crate::support::bot::{TestBot, now, reminder};
 
 /// Replaces durations, which differ from day to day: `in 27d 4h` becomes `in SPAN`. Runs of blanks become one blank.
 pub fn steady(text: &str) -> String {
-    let is_span = |word: &str| word.ends_with(['d', 'h', 'm', 's']) && word[..word.len() - 1].parse::<f64>().is_ok();
+    // An id of a run (8 digits) can look like one, too.
+    let is_span = |word: &str| {
+        word.len() < 8 && word.ends_with(['d', 'h', 'm', 's']) && word[..word.len() - 1].parse::<f64>().is_ok()
+    };
     let line = |line: &str| {
         let mut shown = " ".repeat(line.len() - line.trim_start().len());
         for word in line.split_whitespace() {
