@@ -140,8 +140,11 @@ impl MakersOf {
 
 /// Returns whether two makers limit a job in the same way.
 fn limits_alike(one: &Definition, other: &Definition) -> bool {
-    let rights = |maker: &Background| (maker.restrictions.clone(), maker.agent.clone());
-    one.approve == other.approve && one.background().map(rights) == other.background().map(rights)
+    let has_same_rights = match (one.background(), other.background()) {
+        (Some(one), Some(other)) => one.restrictions == other.restrictions && one.agent == other.agent,
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    one.approve == other.approve && has_same_rights
 }
 
 /// Returns a job with the restrictions that its makers add. May take seconds if the lists are long.

@@ -54,8 +54,7 @@ impl Launch {
 
     /// Returns whether the program is the run's own shell, without a client.
     pub(crate) fn is_line(&self) -> bool {
-        let link = |shell: &ShellService| Some(shell.socket.parent()?.join(shell::FOLDER).join("bash"));
-        self.shell.as_ref().and_then(link).is_some_and(|link| link == self.program)
+        self.shell.is_some() && self.program == self.folder.join(shell::FOLDER).join("bash")
     }
 
     /// Returns whether a client started for this launch can serve `other`: equal in everything except the domains, none of which

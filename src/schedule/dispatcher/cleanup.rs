@@ -167,20 +167,18 @@ enum Untold {
 fn untold(recorded: &ConcludedReminder, how: Option<Untold>, maker: Option<DefinitionId>) -> Option<NewMessage> {
     let ConcludedReminder { occurrence, outcome, error, .. } = recorded;
     let id = &occurrence.id;
-    let what = match error.as_deref() {
+    let what = match (how, error.as_deref()) {
         _ if occurrence.kind != Kind::Reminder => {
             "did not run: a routine of the same id fell due at its time".to_owned()
         }
-        _ if matches!(how, Some(Untold::EditedTooLate)) => {
-            "ran before its last edit, with the text from before".to_owned()
-        }
-        Some(why @ (DELETED | OTHER_CONTENT)) if *outcome == RunState::Skipped => {
+        (Some(Untold::EditedTooLate), _) => "ran before its last edit, with the text from before".to_owned(),
+        (_, Some(why @ (DELETED | OTHER_CONTENT))) if *outcome == RunState::Skipped => {
             format!("did not run: {why}, and has come back")
         }
-        _ if matches!(how, Some(Untold::CameBack)) => {
+        (Some(Untold::CameBack), _) => {
             format!("did not run: its time has had its run already, which was {outcome}")
         }
-        _ => return None,
+        (None, _) => return None,
     };
     let text = format!(
         "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
