@@ -433,7 +433,8 @@ impl CommandRule {
         if !is_bound || self.program().is_some_and(|program| options::needs_no_order(program, self.arguments())) {
             given.retain(|option| option.effect != Effect::Reorders);
         }
-        if !self.names_more_than_subcommand() || self.only_reads() {
+        let is_simulated = self.program().is_some_and(|program| restraints::is_simulated(program, self.arguments()));
+        if !self.names_more_than_subcommand() || self.only_reads() || is_simulated {
             given.retain(|option| option.effect != Effect::Destroys);
         }
         if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {

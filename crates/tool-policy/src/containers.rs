@@ -12,6 +12,21 @@ struct Container<'a> {
     in_doubt: bool,
 }
 
+/// Returns the words from the subcommand on of a program that makes containers. None, if that may be the value of an option.
+pub(crate) fn from_subcommand<'a>(program: &Program, arguments: &'a [String]) -> &'a [String] {
+    let Some(known) = program.container else { return &[] };
+    let mut rest = arguments;
+    while let [word, others @ ..] = rest {
+        rest = match word.as_str() {
+            word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
+            word if programs::contains(known.groups, word) || programs::contains(known.switches, word) => others,
+            word if word.starts_with("--") && word.contains('=') => others,
+            word => return if word.starts_with(['-', STAR]) { &[] } else { rest },
+        };
+    }
+    &[]
+}
+
 /// Returns them, or `None` for other programs and subcommands.
 fn container<'a>(program: &Program, arguments: &'a [String]) -> Option<Container<'a>> {
     let known = program.container?;

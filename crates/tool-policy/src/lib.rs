@@ -14,6 +14,7 @@ mod containers;
 mod describe;
 mod expression;
 mod fetch;
+mod harmless;
 mod options;
 mod path;
 mod pattern;

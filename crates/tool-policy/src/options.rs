@@ -8,9 +8,10 @@
 use crate::code_on_input;
 use crate::containers;
 use crate::fetch;
+use crate::harmless;
 use crate::programs::{
-    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, ScriptOperands,
-    Syntax, git,
+    self, Class, CommandOperands, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax,
+    git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -32,67 +33,6 @@ impl GivenOption {
         let shown = word.into();
         Self { id: shown.clone(), shown, effect }
     }
-}
-
-/// Returns the options among a tool's arguments that may lead to other code.
-fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
-    let found = |shown: String| GivenOption::word(shown, Effect::Leads);
-    let reorders = |shown: String| {
-        let is_one = programs::contains(tool.reordering, &shown);
-        is_one.then(|| GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
-    };
-    let mut out = Vec::new();
-    if let Some((subcommands, names)) = tool.behind
-        && arguments
-            .iter()
-            .find(|word| !word.starts_with(['-', '+']))
-            .is_some_and(|word| programs::contains(subcommands, word))
-    {
-        let behind = arguments.iter().skip_while(|word| *word != "--");
-        let is_one = |word: &&String| names.split_whitespace().any(|name| word.starts_with(name));
-        out.extend(behind.filter(is_one).map(|word| found(word.split('=').next().unwrap_or(word).to_owned())));
-    }
-    // Number of options found before the last word.
-    let mut known = 0;
-    for word in arguments.iter().take_while(|word| *word != "--") {
-        let text = word.split(STAR).next().unwrap_or_default();
-        let may_be_value = out.len() > known;
-        known = out.len();
-        let Some(option) = text.strip_prefix('-') else {
-            // A star may stand for options.
-            if tool.until_operand && !may_be_value && !word.starts_with(STAR) {
-                break;
-            }
-            continue;
-        };
-        if let Some(long) = option.strip_prefix('-') {
-            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            if !programs::contains(tool.long, name) {
-                out.push(found(format!("--{name}")));
-            }
-            out.extend(reorders(format!("--{name}")));
-            // Package managers read the value of a flag that takes none as a word of its own.
-            if let Some(option) = value.filter(|value| value.starts_with('-')) {
-                out.push(found(option.split('=').next().unwrap_or(option).to_owned()));
-            }
-            continue;
-        }
-        if !tool.clusters && option.chars().count() > 1 {
-            out.push(found(text.to_owned()));
-            continue;
-        }
-        for letter in option.chars() {
-            out.extend(reorders(format!("-{letter}")));
-            if tool.values.contains(letter) {
-                break;
-            }
-            if !tool.flags.contains(letter) {
-                out.push(found(format!("-{letter}")));
-                break;
-            }
-        }
-    }
-    out
 }
 
 /// Returns whether the words of a rule name the code that a program runs (`make test *`, `python3 report.py *`). In another folder they
@@ -118,7 +58,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     let has_value = |word: &String| {
         let ends = |option: &GivenOption| word.ends_with(option.shown.trim_start_matches('-'));
         let word_alone = std::slice::from_ref(word);
-        let led = program.harmless.map(|tool| leading(tool, word_alone)).unwrap_or_default();
+        let led = harmless::others(program, word_alone);
         word.contains('=') || !scan(options, word_alone).iter().chain(&led).all(ends)
     };
     arguments.iter().any(|word| match word.starts_with('-') {
@@ -411,7 +351,8 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     let mut words = rule.iter().skip_while(is_flag);
     let (Some(first), Some(next)) = (words.next(), words.next()) else { return false };
     let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
-    let is_script = program.interpreter || program.harmless.is_some_and(|tool| tool.until_operand);
+    let is_script =
+        program.interpreter || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
     first.starts_with(STAR) && (program.subcommands || is_script || is_option())
 }
 
@@ -452,7 +393,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(statements(&program.options, arguments));
             found.extend(started_by_path(&program.options, arguments));
             found.extend(commands_among(program, arguments));
-            found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
+            found.extend(harmless::others(program, arguments));
             found.extend(doing_more(program, arguments));
             found.extend(containers::guarded(program, arguments));
             found
@@ -470,9 +411,12 @@ fn doing_more(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     };
     let word_at = |at: usize| std::slice::from_ref(&arguments[at]);
     // An option that a rule must spell has its value behind it.
+    let is_spelled = |at: usize| {
+        !scan(&program.options, word_at(at)).is_empty() || !harmless::others(program, word_at(at)).is_empty()
+    };
     let is_place = |at: usize| {
         let word = &arguments[at];
-        word.contains(':') && !word.starts_with('-') && scan(&program.options, word_at(at - 1)).is_empty()
+        word.contains(':') && !word.starts_with('-') && !is_spelled(at - 1)
     };
     let is_one =
         |at: &usize| spells(names, &program.options, word_at(*at)) || (programs::contains(names, ":") && is_place(*at));

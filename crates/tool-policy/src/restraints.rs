@@ -354,6 +354,12 @@ pub(super) fn is_restrained(program: &str, rule: &[String]) -> bool {
     [OF_ALL, of_one].iter().any(|names| options::spells(names, &Options::NONE, rule))
 }
 
+/// Returns whether a rule only simulates what its program does.
+pub(super) fn is_simulated(program: &str, rule: &[String]) -> bool {
+    options::spells("--dry-run", &Options::NONE, rule)
+        || (full_name(program, rule).as_deref() == Some("git push") && options::spells("-n", &Options::NONE, rule))
+}
+
 /// Returns the name of a program, of `git` with the subcommand of a rule. `None` if the rule leaves that open.
 fn full_name(program: &str, rule: &[String]) -> Option<String> {
     let name = programs::base_name(program);

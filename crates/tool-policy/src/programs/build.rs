@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, leads};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, leads};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -23,8 +23,9 @@ pub(super) const TABLE: &[Program] = &[
     // Behind a script's name their options are the script's.
     Program { subcommands: true, ..tool(&["pnpm", "yarn"], &NPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
-    Program { subcommands: true, options: Options::ONE_DASH, ..runs(&["go"]) },
-    Program { subcommands: true, ..runs(&["pip", "pip3", "poetry", "uv"]) },
+    Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
+    Program { subcommands: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
+    Program { subcommands: true, ..closed(Class::Runs, &["poetry", "uv"], &UV) },
     Program {
         versioned: true,
         options: COMPILER,
@@ -32,9 +33,11 @@ pub(super) const TABLE: &[Program] = &[
         ..runs(&["c++", "cc", "clang", "clang++", "g++", "gcc"])
     },
     // Properties, whose names are no letters.
-    Program { options: Options::new(&[], "DP"), ..runs(&["gradle"]) },
-    Program { options: Options::new(&[], "D"), ..runs(&["mvn"]) },
-    runs(&["bunx", "just", "pipx", "pytest", "uvx"]),
+    Program { options: Options::new(&[], "DP"), ..closed(Class::Runs, &["gradle"], &GRADLE) },
+    Program { options: Options::new(&[], "D"), ..closed(Class::Runs, &["mvn"], &MAVEN) },
+    closed(Class::Runs, &["pytest"], &PYTEST),
+    closed(Class::Runs, &["just"], &JUST),
+    closed(Class::Runs, &["bunx", "pipx", "uvx"], &RUNNER),
 ];
 
 /// Options by which a compiler runs another program, or loads a library into itself.
@@ -68,12 +71,89 @@ const COMPILER: Options = Options {
     ..Options::NONE
 };
 
+/// Behind a package that is run, the words are its own.
+const GO: HarmlessOptions = HarmlessOptions {
+    long: "a asan bench benchmem benchtime count cover coverpkg covermode cpu failfast fullpath h help json list m msan n parallel p race run \
+        short shuffle skip t timeout trimpath u v versions work x",
+    end: OptionsEnd::Passed("run"),
+    ..HarmlessOptions::NONE
+};
+
+/// A package is code, so that an index, or a file of packages, adds nothing to what a call may install.
+const PIP: HarmlessOptions = HarmlessOptions {
+    flags: "hIqUvV",
+    values: "cefirt",
+    clusters: true,
+    long: "break-system-packages constraint disable-pip-version-check dry-run editable exclude extra-index-url find-links force-reinstall \
+        format help ignore-installed index-url local no-build-isolation no-cache-dir no-color no-deps no-index no-input \
+        no-warn-script-location not-required only-binary outdated pre prefer-binary progress-bar quiet require-hashes require-virtualenv \
+        requirement retries target timeout trusted-host upgrade upgrade-strategy uptodate user verbose version yes",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const UV: HarmlessOptions = HarmlessOptions {
+    flags: "hnqvV",
+    clusters: true,
+    long: "all-extras all-groups dev dry-run extra format frozen group help json locked no-ansi no-cache no-color no-dev no-interaction \
+        no-progress no-root no-sync offline only only-dev outdated quiet sync upgrade verbose version without",
+    end: OptionsEnd::Passed("run tool"),
+    ..HarmlessOptions::NONE
+};
+
+const GRADLE: HarmlessOptions = HarmlessOptions {
+    flags: "adhimqsStvw",
+    values: "P",
+    clusters: true,
+    long: "all build-cache configuration-cache console continue daemon debug dry-run full-stacktrace help info no-build-cache \
+        no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace tests version warn \
+        warning-mode",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const MAVEN: HarmlessOptions = HarmlessOptions {
+    flags: "BCcehNoqUVvX",
+    long: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fail-at-end fail-fast fae ff help no-transfer-progress non-recursive ntp offline pl projects quiet show-version \
+        update-snapshots version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const PYTEST: HarmlessOptions = HarmlessOptions {
+    flags: "hlqsvxV",
+    values: "kmnr",
+    clusters: true,
+    long: "capture co collect-only color cov durations durations-min exitfirst failed-first ff help keyword last-failed lf markers maxfail \
+        new-first nf no-cov no-header no-summary numprocesses quiet runxfail setup-plan show-capture showlocals stepwise sw tb timeout \
+        verbose verbosity version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const JUST: HarmlessOptions = HarmlessOptions {
+    flags: "hlnqvV",
+    clusters: true,
+    long: "color dry-run evaluate help list no-color quiet summary unsorted variables verbose version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// The words behind the program that they run are that program's.
+const RUNNER: HarmlessOptions = HarmlessOptions {
+    flags: "hqv",
+    clusters: true,
+    long: "help quiet verbose version",
+    end: OptionsEnd::Operand(1),
+    ..HarmlessOptions::NONE
+};
+
 const NPX: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvy",
     values: "",
     clusters: false,
     long: "help no-audit no-fund offline prefer-offline quiet silent version yes",
-    until_operand: true,
+    end: OptionsEnd::Operand(1),
     ..HarmlessOptions::NONE
 };
 

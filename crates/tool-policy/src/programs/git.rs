@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use super::{
-    Anywhere, Class, Effect, GuardedOption, Names, Options, Program, Syntax, base_name, contains, destroys, executes,
-    steers, writes,
+    Anywhere, Class, Effect, GuardedOption, HarmlessOptions, Names, Options, OptionsEnd, Program, Syntax, base_name,
+    contains, destroys, executes, steers, writes,
 };
+use crate::harmless;
 use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
 
@@ -93,6 +94,8 @@ struct Subcommand {
     /// See [`Program::looks`].
     looks: Names,
     options: Options,
+    /// Options for which a star stands, if a rule names more than the subcommand. `None`: all but the guarded ones.
+    harmless: Option<&'static HarmlessOptions>,
     operands: Operands,
 }
 
@@ -156,8 +159,67 @@ const COMMON: Options = Options {
 /// `-q`, and what most subcommands that change something have besides.
 const QUIET: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", printing: ("q", "quiet"), ..Anywhere::NONE };
 
-/// The option by which a subcommand also connects to the remotes of submodules, which no rule names.
-const RECURSE: &str = "recurse-submodules";
+/// Another option overwrites, deletes, or connects to a remote that no rule names (`--multiple`, `--recurse-submodules`).
+const HARMLESS_FETCHING: HarmlessOptions = HarmlessOptions {
+    flags: "46akpqtvnr",
+    values: "jo",
+    clusters: true,
+    long: "append atomic auto-gc auto-maintenance autostash commit deepen depth dry-run edit ff ff-only ipv4 ipv6 jobs keep log no-auto-gc \
+        no-auto-maintenance no-autostash no-commit no-edit no-ff no-log no-progress no-prune no-rebase no-recurse-submodules \
+        no-show-forced-updates no-stat no-tags no-verify-signatures no-write-commit-graph no-write-fetch-head porcelain progress prune \
+        quiet rebase shallow-exclude shallow-since show-forced-updates squash stat summary tags unshallow verbose verify-signatures \
+        write-commit-graph",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option pushes more than the branch that a rule names, or overwrites.
+const HARMLESS_PUSHING: HarmlessOptions = HarmlessOptions {
+    flags: "46nquv",
+    values: "o",
+    clusters: true,
+    long: "atomic dry-run ipv4 ipv6 no-force-if-includes no-force-with-lease no-progress no-recurse-submodules no-signed no-thin porcelain \
+        progress quiet set-upstream thin verbose verify",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option takes settings, files or objects from somewhere else.
+const HARMLESS_CLONING: HarmlessOptions = HarmlessOptions {
+    flags: "46nqv",
+    values: "bjo",
+    clusters: true,
+    long: "bare branch depth ipv4 ipv6 jobs no-checkout no-hardlinks no-recurse-submodules no-reject-shallow no-remote-submodules \
+        no-single-branch no-tags origin progress quiet reject-shallow shallow-exclude shallow-since single-branch sparse verbose",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const HARMLESS_OF_REMOTE: HarmlessOptions = HarmlessOptions {
+    flags: "anpqv",
+    clusters: true,
+    long: "add all auto dry-run no-tags prune push quiet verbose",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const HARMLESS_OF_SUBMODULE: HarmlessOptions = HarmlessOptions {
+    flags: "qN",
+    values: "j",
+    clusters: true,
+    long: "cached depth files for-status init jobs no-fetch no-recommend-shallow no-single-branch progress quiet recommend-shallow \
+        recursive single-branch summary-limit",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const HARMLESS_LISTING: HarmlessOptions = HarmlessOptions {
+    flags: "bhqt",
+    clusters: true,
+    long: "branches exit-code get-url heads quiet refs sort symref tags",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
 
 /// The options of subcommands that fetch. Refspecs can also come from standard input, or follow from options.
 const FETCHING: Options = Options {
@@ -168,11 +230,6 @@ const FETCHING: Options = Options {
         steers("", "stdin"),
         steers("P", "prune-tags"),
         steers("", "update-head-ok"),
-        destroys("f", "force"),
-        // Every operand is a remote.
-        destroys("m", "multiple"),
-        destroys("", RECURSE),
-        destroys("", "recurse-submodules-default"),
     ],
     values: "joX",
     harmless: &["prune"],
@@ -191,7 +248,6 @@ const PUSHING: Options = Options {
         steers("", "mirror"),
         steers("", "prune"),
         steers("", "stdin"),
-        destroys("", RECURSE),
     ],
     values: "o",
     anywhere: Anywhere { flags: "quv", switches: "quiet set-upstream verbose", ..QUIET },
@@ -205,6 +261,7 @@ const UNKNOWN: Subcommand = Subcommand {
     reads_operands: false,
     looks: "",
     options: COMMON,
+    harmless: None,
     operands: Operands::Any,
 };
 
@@ -310,7 +367,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
         looks: "-v --verbose",
         reads_operands: true,
         // A mirror's branches take the place of this repository's.
-        options: Options { guarded: &[steers("", "mirror"), destroys("d", "delete")], ..Options::NONE },
+        options: Options { guarded: &[steers("", "mirror")], ..Options::NONE },
+        harmless: Some(&HARMLESS_OF_REMOTE),
         operands: Operands::Remotes("prune set-head show update"),
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["remote"])
     },
@@ -330,20 +388,26 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         reads_operands: true,
         options: FETCHING,
+        harmless: Some(&HARMLESS_FETCHING),
         operands: Operands::Fetched,
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["fetch", "fetch-pack", "pull"])
     },
     Subcommand {
         reads_operands: true,
         options: PUSHING,
+        harmless: Some(&HARMLESS_PUSHING),
         operands: Operands::Pushed,
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["push", "send-pack"])
     },
     Subcommand {
-        needs: SubcommandNeeds { network: true, ..CHANGES },
-        ..forcing(&"submodule", &[destroys("f", "force"), destroys("", "all")], "bj")
+        options: Options { values: "bj", ..COMMON },
+        harmless: Some(&HARMLESS_OF_SUBMODULE),
+        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["submodule"])
     },
-    subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
+    Subcommand {
+        harmless: Some(&HARMLESS_LISTING),
+        ..subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"])
+    },
     Subcommand {
         options: Options::new(
             &[
@@ -351,11 +415,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
                 executes("c", "config"),
                 executes("", "template"),
                 steers("", "bundle-uri"),
-                destroys("", RECURSE),
-                destroys("", "recursive"),
             ],
             "ojb",
         ),
+        harmless: Some(&HARMLESS_CLONING),
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["clone"])
     },
     Subcommand {
@@ -528,6 +591,10 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
         }
     }
     out.extend(scan(options(Some(subcommand)), rest));
+    let known = entry(Some(subcommand)).harmless;
+    out.extend(
+        known.map(|known| harmless::others_of(known, options(Some(subcommand)).guarded, rest)).unwrap_or_default(),
+    );
     let named = operands(entry(Some(subcommand)).operands, rest).into_iter();
     out.extend(named.map(|word| GivenOption { id: "operand".into(), ..GivenOption::word(word, Effect::Steers) }));
     out.extend(

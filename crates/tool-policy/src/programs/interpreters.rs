@@ -1,6 +1,6 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, Program, executes, writes};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, executes, writes};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
@@ -13,7 +13,7 @@ const fn strict(names: &'static [&'static str], harmless: &'static HarmlessOptio
 
 /// Harmless flags and long options of an interpreter. None has a value.
 const fn only(flags: &'static str, long: Names) -> HarmlessOptions {
-    HarmlessOptions { flags, long, clusters: !flags.is_empty(), until_operand: true, ..HarmlessOptions::NONE }
+    HarmlessOptions { flags, long, clusters: !flags.is_empty(), end: OptionsEnd::Operand(1), ..HarmlessOptions::NONE }
 }
 
 /// Letters of an interpreter that only change what it prints.

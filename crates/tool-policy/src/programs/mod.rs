@@ -7,11 +7,14 @@
 mod archives;
 mod build;
 mod curl;
+mod databases;
 mod files;
 mod filters;
 pub(crate) mod git;
 mod interpreters;
 mod others;
+mod remotes;
+mod services;
 pub(crate) mod synonyms;
 mod wrappers;
 
@@ -31,6 +34,9 @@ const TABLE: &[&[Program]] = &[
     curl::TABLE,
     interpreters::TABLE,
     build::TABLE,
+    services::TABLE,
+    remotes::TABLE,
+    databases::TABLE,
     others::TABLE,
 ];
 
@@ -298,8 +304,10 @@ pub(crate) struct HarmlessOptions {
     pub values: &'static str,
     pub clusters: bool,
     pub long: Names,
-    /// Whether the words behind the first operand belong to the program that it names.
-    pub until_operand: bool,
+    /// Further ones of some subcommands: their names (`ps`, `volume-ls`), letters without a value, and long options.
+    pub within: &'static [(Names, &'static str, Names)],
+    /// Where its options end.
+    pub end: OptionsEnd,
     /// Those among the long ones that have no value, if they and the letters mean the same in every position.
     pub switches: Names,
     /// Options among them that run a later step although an earlier one failed, or before it ends.
@@ -308,6 +316,19 @@ pub(crate) struct HarmlessOptions {
     pub behind: Option<(Names, Names)>,
     /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
     pub unordered: Names,
+}
+
+/// Where the options of a program end, so that the words behind belong to something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OptionsEnd {
+    /// Nowhere. Words behind `--` count as well, since that may be the value of the option before it.
+    Nowhere,
+    /// At `--`.
+    Dashes,
+    /// Behind so many operands.
+    Operand(usize),
+    /// Behind the operand that follows one of these subcommands (`go run ./cmd`), and else nowhere.
+    Passed(Names),
 }
 
 impl Options {
@@ -371,7 +392,8 @@ impl HarmlessOptions {
         values: "",
         clusters: false,
         long: "",
-        until_operand: false,
+        within: &[],
+        end: OptionsEnd::Dashes,
         switches: "",
         reordering: "",
         behind: None,
@@ -385,6 +407,11 @@ impl GuardedOption {
         let dashes = if self.name.len() > 1 && !one_dash { "--" } else { "-" };
         format!("{dashes}{}", self.name)
     }
+}
+
+/// A program of which a star stands for the `harmless` options only, if the rule names anything besides it.
+const fn closed(class: Class, names: &'static [&'static str], harmless: &'static HarmlessOptions) -> Program {
+    Program { closed: true, harmless: Some(harmless), ..Program::new(class, names) }
 }
 
 /// A program that does what a file says, if one of these options names it.

@@ -293,8 +293,8 @@ fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
         ("docker run --user 1000", &["docker run --user 1000 alpine"], &["-itu0 alpine", "-dqitu0 alpine"]),
         (
             "mvn -f a.xml",
-            &["mvn -f a.xml -DskipTests=false -Dprofile=x test"],
-            &["-fevil.xml", "-qfevil.xml", "-Xeqfx"],
+            &["mvn -f a.xml -DskipTests=false -Dtest=A test"],
+            &["-fevil.xml", "-qfevil.xml", "-Xeqfx", "-Dmaven.ext.class.path=x test"],
         ),
         ("gradle -b a.gradle", &["gradle -b a.gradle -Pbuild=x test"], &["-bevil", "-qbevil"]),
         ("docker exec -it web", &["docker exec -it web psql -Upostgres"], &[]),
@@ -306,7 +306,11 @@ fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
         ),
         ("gcc -c x.c -oout.o", &["gcc -c x.c -oout.o -O2"], &["-otodo.txt", "-o todo.txt"]),
         ("go test -run X", &["go test -run X ./... -count=1 -race -v"], &["-run=Y", "-run Y"]),
-        ("terraform apply -auto-approve", &["terraform apply -auto-approve -var-file=x"], &["-auto-approve=false"]),
+        (
+            "terraform apply -auto-approve",
+            &["terraform apply -auto-approve -no-color"],
+            &["-auto-approve=false", "-var-file=x", "-destroy"],
+        ),
     ] {
         let policy = allowing(&[&format!("Bash({rule} *)")]);
         grants(&policy, granted);

@@ -1,0 +1,153 @@
+//! Databases: their shells, and the tools that copy them.
+
+use super::{
+    Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, ScriptOperands, alters, closed, scripts,
+};
+
+pub(super) const TABLE: &[Program] = &[
+    // Commands such as `.trace` write a file whatever the options are.
+    Program {
+        looks: "-readonly --readonly",
+        held_by_both: Some(("readonly", "safe")),
+        options: DATABASE_FILE,
+        ..Program::new(Class::Runs, &["sqlite3"])
+    },
+    Program { options: DATABASE_FILE, ..Program::new(Class::Runs, &["duckdb"]) },
+    Program {
+        local_sockets: true,
+        commands: CommandOperands::Connections,
+        options: PSQL_OPTIONS,
+        ..closed(Class::Unknown, &["psql"], &PSQL)
+    },
+    postgres(&["pg_dump", "pg_dumpall", "pg_restore"], "dfFhnNpSTU", &PG_DUMP),
+    postgres(&["clusterdb", "createdb", "dropdb", "reindexdb", "vacuumdb"], "hpU", &PG_TOOL),
+    postgres(&["pg_basebackup", "pg_isready", "pgbench"], "hpU", &PG_TOOL),
+    Program { local_sockets: true, options: MYSQL_OPTIONS, ..closed(Class::Unknown, &["mariadb", "mysql"], &MYSQL) },
+    Program {
+        options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
+        ..closed(Class::Unknown, &["mariadb-admin", "mariadb-dump", "mysqladmin", "mysqldump"], &MYSQL_DUMP)
+    },
+    Program { local_sockets: true, ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
+];
+
+/// A tool of PostgreSQL. `values`: see [`Options::values`].
+const fn postgres(names: &'static [&'static str], values: &'static str, harmless: &'static HarmlessOptions) -> Program {
+    Program {
+        commands: CommandOperands::Connections,
+        options: Options::new(&[], values),
+        ..closed(Class::Unknown, names, harmless)
+    }
+}
+
+/// Commands of its own run programs and write files, so each option that gives one, or a file of them, is a script.
+const DATABASE_FILE: Options = Options {
+    guarded: &[scripts("", "cmd"), scripts("c", "c"), scripts("", "f"), scripts("", "init"), scripts("A", "A")],
+    harmless: &["column", "csv"],
+    one_dash: true,
+    scripts: ScriptOperands::BehindFirst(
+        "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file s storage-version",
+    ),
+    ..Options::NONE
+};
+
+const PSQL_OPTIONS: Options = Options {
+    scripts: ScriptOperands::None,
+    ..Options::new(
+        &[
+            scripts("c", "command"),
+            scripts("f", "file"),
+            // Behind a `|` is a command.
+            scripts("o", "output"),
+            scripts("L", "log-file"),
+            alters("v", "set"),
+            alters("", "variable"),
+            alters("P", "pset"),
+        ],
+        "cdfFhLopPRTUv",
+    )
+};
+
+/// Another option of a database's programs leads to another server or database, which then gets the password, or acts as another user.
+const PSQL: HarmlessOptions = HarmlessOptions {
+    flags: "1?AabEeHlnqSstVwWxXz0",
+    values: "cFfLoPRTv",
+    clusters: true,
+    long: "command csv echo-all echo-errors echo-hidden echo-queries expanded field-separator field-separator-zero file help html list \
+        log-file no-align no-password no-psqlrc no-readline output password pset quiet record-separator record-separator-zero \
+        set single-line single-step single-transaction table-attr tuples-only variable version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const PG_DUMP: HarmlessOptions = HarmlessOptions {
+    flags: "1?abBcClOsvVwWx",
+    values: "EefFIjLnNPtTZ",
+    clusters: true,
+    long: "blobs clean column-inserts compress create data-only encoding exclude-schema exclude-table exclude-table-data \
+        exit-on-error extension file format globals-only help if-exists index inserts jobs large-objects list no-acl no-blobs \
+        no-comments no-data-for-failed-tables no-owner no-password no-privileges no-publications no-subscriptions \
+        no-tablespaces on-conflict-do-nothing password quote-all-identifiers roles-only rows-per-insert schema schema-only \
+        section serializable-deferrable single-transaction strict-names table tablespaces-only trigger use-list verbose version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const PG_TOOL: HarmlessOptions = HarmlessOptions {
+    flags: "?eiqVwWzZ",
+    values: "cjPtT",
+    clusters: true,
+    long: "analyze analyze-in-stages analyze-only client echo help if-exists interactive jobs no-password password progress quiet \
+        skip-locked table time timeout transactions verbose version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const MYSQL_OPTIONS: Options = Options {
+    attached: "p",
+    loose_names: true,
+    scripts: ScriptOperands::None,
+    ..Options::new(
+        &[
+            scripts("e", "execute"),
+            scripts("", "init-command"),
+            scripts("", "init-command-add"),
+            scripts("", "tee"),
+            scripts("", "pager"),
+            alters("", "delimiter"),
+        ],
+        "DPSehu",
+    )
+};
+
+const MYSQL: HarmlessOptions = HarmlessOptions {
+    flags: "?ABbCEfGHIiNnqrstVvwWX",
+    values: "ep",
+    clusters: true,
+    long: "auto-rehash batch column-names column-type-info comments compress connect-timeout default-character-set delimiter execute \
+        force help html line-numbers no-auto-rehash no-beep password quick raw reconnect safe-updates show-warnings sigint-ignore \
+        silent skip-auto-rehash skip-column-names skip-line-numbers ssl-mode table unbuffered verbose version vertical wait xml",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const MYSQL_DUMP: HarmlessOptions = HarmlessOptions {
+    flags: "?aCcdEeFfiKlnqQRsVvxX",
+    values: "prw",
+    clusters: true,
+    long: "add-drop-table add-locks column-statistics compact complete-insert compress create-options default-character-set \
+        disable-keys dump-date events extended-insert force help hex-blob ignore-table insert-ignore lock-tables no-create-info \
+        no-data no-tablespaces opt order-by-primary password quick quote-names relative result-file routines set-charset \
+        set-gtid-purged silent single-transaction skip-add-drop-table skip-comments skip-dump-date skip-extended-insert \
+        skip-lock-tables skip-opt skip-triggers sleep triggers tz-utc verbose version where xml",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// The words behind its command are the command's.
+const REDIS: HarmlessOptions = HarmlessOptions {
+    flags: "3",
+    clusters: true,
+    long: "csv help json no-auth-warning no-raw quoted-json raw version",
+    end: OptionsEnd::Operand(1),
+    ..HarmlessOptions::NONE
+};

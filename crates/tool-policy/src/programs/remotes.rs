@@ -1,0 +1,45 @@
+//! Programs that reach another machine: a shell there, and copies of files.
+
+use super::{Class, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
+
+pub(super) const TABLE: &[Program] = &[
+    Program {
+        writes_operands: true,
+        instructed_by: "-f --files-from --exclude-from --include-from --filter",
+        options: Options::new(
+            &[writes("", "log-file"), writes("", "write-batch"), writes("", "only-write-batch")],
+            "BfTM@e",
+        ),
+        ..closed(Class::Runs, &["rsync"], &RSYNC)
+    },
+    Program { options: Options::new(&[], "bcDFiJloPRSsX"), ..closed(Class::Unknown, &["scp", "sftp"], &SCP) },
+    Program {
+        local_sockets: true,
+        joins_from: Some(1),
+        starts: Some(""),
+        options: Options::new(&[], "BbcDEeFIiJLlmOopPQRSWw"),
+        ..closed(Class::Runs, &["ssh"], &SSH)
+    },
+];
+
+/// Every other option may run a program here or there, lead to other files, or delete some.
+const RSYNC: HarmlessOptions = HarmlessOptions {
+    flags: "8aAbcCdDEgGhHiIjklLmnNoOpPqrStuUvVWxXyz0123456789",
+    clusters: true,
+    long: "acls archive backup bwlimit checksum compress compress-level contimeout copy-links cvs-exclude dirs dry-run exclude \
+        executability existing fuzzy group hard-links help human-readable ignore-existing ignore-times include info inplace \
+        itemize-changes keep-dirlinks links list-only max-size min-size modify-window no-compress no-group no-inc-recursive \
+        no-motd no-owner no-perms no-times numeric-ids old-args omit-dir-times one-file-system out-format owner partial perms \
+        progress protect-args prune-empty-dirs quiet recursive relative safe-links size-only sparse stats timeout times update \
+        verbose version whole-file xattrs",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const SCP: HarmlessOptions =
+    HarmlessOptions { flags: "346apqrTv", clusters: true, end: OptionsEnd::Nowhere, ..HarmlessOptions::NONE };
+
+/// By another option `ssh` runs a program here, loads a library, writes a file, connects elsewhere, or lets the other machine use the agent
+/// and the screen of this one.
+const SSH: HarmlessOptions =
+    HarmlessOptions { flags: "46aCknqTtVvx", clusters: true, end: OptionsEnd::Nowhere, ..HarmlessOptions::NONE };

@@ -1,0 +1,138 @@
+//! Containers, clusters, and the services of this machine.
+
+use super::{
+    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, OptionsEnd, Program, closed,
+};
+
+/// A program that makes containers.
+const fn containers(names: &'static [&'static str]) -> Program {
+    Program {
+        local_sockets: true,
+        starts: Some("exec run"),
+        container: Some(&CONTAINER),
+        ..closed(Class::Runs, names, &CONTAINERS)
+    }
+}
+
+pub(super) const TABLE: &[Program] = &[
+    Program { subcommands: true, ..containers(&["docker", "podman"]) },
+    containers(&["docker-compose"]),
+    Program {
+        subcommands: true,
+        starts: Some("exec run"),
+        commands: CommandOperands::Fetched,
+        options: KUBECTL_OPTIONS,
+        ..closed(Class::Runs, &["kubectl"], &KUBECTL)
+    },
+    Program { options: Options::ONE_DASH, ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM) },
+    Program { local_sockets: true, subcommands: true, ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL) },
+    Program {
+        local_sockets: true,
+        commands: CommandOperands::Alternatives,
+        ..closed(Class::Unknown, &["journalctl"], &JOURNALCTL)
+    },
+];
+
+const CONTAINER: ContainerOptions = ContainerOptions {
+    subcommands: "create exec run",
+    groups: "compose container",
+    valued: "-c -f -H -l -p --ansi --cgroup-manager --config --connection --conmon --context --env-file --events-backend --file --hooks-dir \
+        --host --identity --imagestore --log-level --module --network-config-dir --out --parallel --profile --progress \
+        --project-directory --project-name --root --runroot --runtime --ssh --storage-driver --storage-opt --tlscacert --tlscert \
+        --tlskey --tmpdir --url --volumepath",
+    switches: "-D -h -r -v --all-resources --compatibility --debug --dry-run --help --no-ansi --noout --remote --syslog --tls --tlsverify \
+        --transient-store --verbose --version",
+    flags: "dPiqtT",
+    values: "acehlmpuvw",
+    own_switches: "build detach disable-content-trust env-host help http-proxy init interactive no-TTY no-deps no-healthcheck no-hostname \
+        no-hosts oom-kill-disable passwd privileged publish-all quiet quiet-build quiet-pull read-only read-only-tmpfs remove-orphans \
+        replace rm rmi rootfs service-ports sig-proxy tls-verify tty unsetenv-all use-aliases use-api-socket",
+    own_valued: "add-host annotation attach blkio-weight cap-add cap-drop cgroup-parent cgroupns cidfile cpu-period cpu-quota cpu-shares \
+        cpus cpuset-cpus cpuset-mems detach-keys device device-cgroup-rule dns dns-option dns-search entrypoint env env-file expose gpus group-add \
+        health-cmd health-interval health-retries health-timeout hostname ip ip6 ipc label label-file link log-driver log-opt \
+        mac-address memory memory-reservation memory-swap mount name network network-alias oom-score-adj pid pids-limit platform \
+        publish restart runtime security-opt shm-size stop-signal stop-timeout sysctl tmpfs ulimit user userns uts volume \
+        volumes-from workdir",
+    harmless: "-d -e -i -q -t -T -w --detach --env --help --init --interactive --name --no-deps --quiet --read-only --rm --tty --workdir",
+};
+
+/// The options of the subcommands that make no container. They change what is shown, or how much is done at once.
+const CONTAINERS: HarmlessOptions = HarmlessOptions {
+    flags: "hq0123456789",
+    clusters: true,
+    long: "ansi debug format help no-color progress quiet version",
+    within: &[
+        ("ps", "adlns", "all filter last latest network no-trunc services size status"),
+        ("images", "a", "all digests filter no-trunc tree"),
+        ("logs", "fnt", "details follow no-log-prefix since tail timestamps until"),
+        ("inspect", "s", "size type"),
+        ("stats", "a", "all no-stream no-trunc"),
+        ("port top", "", ""),
+        ("image-ls network-ls volume-ls", "a", "all digests filter no-trunc"),
+        ("network-create volume-create", "d", "attachable driver label name opt"),
+        ("build", "t", "build-arg label no-cache pull rm tag target"),
+        ("pull", "", "ignore-pull-failures include-deps"),
+        (
+            "up",
+            "dt",
+            "abort-on-container-exit always-recreate-deps build detach force-recreate no-build no-deps no-recreate no-start pull \
+             quiet-pull scale timeout timestamps wait wait-timeout",
+        ),
+        ("down restart start stop", "t", "no-deps time timeout wait"),
+        ("config", "", "environment hash images profiles services volumes"),
+        ("exec run", "T", ""),
+    ],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const KUBECTL_OPTIONS: Options = Options {
+    values: "cLlno",
+    loose_names: true,
+    anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
+    ..Options::NONE
+};
+
+/// Every other option may lead to another cluster, to another user of it, or to a file that names programs.
+const KUBECTL: HarmlessOptions = HarmlessOptions {
+    // `-f` and `-p` have a value behind some subcommands only.
+    flags: "ARfhipqtw0123456789",
+    values: "cLlnov",
+    clusters: true,
+    long: "all all-containers all-namespaces allow-missing-template-keys cascade chunk-size container current-replicas dry-run \
+        field-manager field-selector filename follow grace-period help ignore-not-found label-columns limit-bytes local \
+        max-log-requests namespace no-headers output output-watch-events overwrite patch pod-running-timeout prefix previous \
+        quiet record recursive replicas request-timeout resource-version revision save-config selector server-print server-side \
+        show-kind show-labels show-managed-fields since since-time sort-by stdin tail template timeout timestamps to-revision \
+        tty type v validate wait warnings-as-errors watch watch-only",
+    end: OptionsEnd::Dashes,
+    ..HarmlessOptions::NONE
+};
+
+/// Files of variables, plans and states decide what is changed.
+const TERRAFORM: HarmlessOptions = HarmlessOptions {
+    long: "compact-warnings detailed-exitcode diff check help input json list lock-timeout no-color parallelism raw recursive refresh \
+        version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
+    flags: "alqr0123456789",
+    values: "nopt",
+    clusters: true,
+    long: "all failed full help lines no-legend no-pager no-wall output plain property quiet show-types state system type user \
+        value version",
+    switches: "all failed full no-legend no-pager no-wall plain quiet show-types system user value",
+    ..HarmlessOptions::NONE
+};
+
+const JOURNALCTL: HarmlessOptions = HarmlessOptions {
+    flags: "abefkmqrx",
+    values: "gnopStuU",
+    clusters: true,
+    long: "all boot catalog dmesg facility follow full grep help identifier lines list-boots no-full no-hostname no-pager \
+        no-tail output output-fields pager-end priority quiet reverse since system unit until user user-unit utc version",
+    switches: "all catalog dmesg follow full no-full no-hostname no-pager no-tail pager-end quiet reverse system user utc",
+    ..HarmlessOptions::NONE
+};
