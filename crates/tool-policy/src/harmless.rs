@@ -89,17 +89,21 @@ impl Reader {
         let mut found = Vec::new();
         let mut next = Next::Own;
         let mut operands: Vec<&str> = Vec::new();
+        let ends_at_dashes = matches!(self.known.end, OptionsEnd::Dashes | OptionsEnd::Operand(_));
         for word in arguments {
             let before = std::mem::replace(&mut next, Next::Own);
-            if word == "--" && self.known.end != OptionsEnd::Nowhere && (before == Next::Own || !self.doubts) {
+            if word == "--" && ends_at_dashes && (before == Next::Own || !self.doubts) {
                 break;
             }
             let text = word.split(STAR).next().unwrap_or_default();
             match text.strip_prefix('-') {
+                Some("-") => {}
                 Some(option) => next = self.option(option, &mut found),
                 // A star may stand for options.
                 None if before == Next::Own && !word.starts_with(STAR) => {
                     operands.push(word);
+                    let is_further = self.known.operands.is_some_and(|most| operands.len() > most);
+                    found.extend(is_further.then(|| GivenOption { id: "operand".into(), ..leads(word) }));
                     if self.ends_behind(&operands) {
                         break;
                     }
@@ -124,7 +128,8 @@ impl Reader {
         if let Some(long) = option.strip_prefix('-') {
             return self.long(long, found);
         }
-        if (self.one_dash || !self.known.clusters) && self.is_long(option.split('=').next().unwrap_or(option)) {
+        let is_known = || self.is_long(option.split('=').next().unwrap_or(option)) || self.begins(option);
+        if (self.one_dash || !self.known.clusters) && is_known() {
             return Next::Either;
         }
         let is_name = self.one_dash || (!self.known.clusters && option.chars().count() > 1);
@@ -156,7 +161,7 @@ impl Reader {
     fn long(&self, long: &str, found: &mut Vec<GivenOption>) -> Next {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let is_guarded = self.guarded.iter().any(|option| option.name.starts_with(name));
-        let is_harmless = self.is_long(name) || name.is_empty() || is_guarded;
+        let is_harmless = self.is_long(name) || is_guarded;
         found.extend((!is_harmless).then(|| leads(format!("--{name}"))));
         found.extend(self.reorders(format!("--{name}")));
         // Package managers read the value of a flag that takes none as a word of its own.
@@ -165,6 +170,13 @@ impl Reader {
         let is_alone =
             value.is_some() || programs::contains(self.known.switches, name) || (is_harmless && !self.doubts);
         if is_alone { Next::Own } else { Next::Either }
+    }
+
+    /// Returns whether an option is known by its beginning.
+    fn begins(&self, option: &str) -> bool {
+        let begins = |names: Names| names.split_whitespace().any(|name| option.starts_with(name));
+        begins(self.known.begin)
+            || (begins(self.known.begin_plain) && !begins(self.known.never) && !option.contains(['=', ',']))
     }
 
     fn is_long(&self, name: &str) -> bool {

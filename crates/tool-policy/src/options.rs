@@ -481,14 +481,6 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
             if options.harmless.contains(&name) {
                 continue;
             }
-            if let Some(known) = options.two_dashes
-                && given.starts_with('-')
-                && !name.is_empty()
-                && !programs::contains(known, name)
-            {
-                out.push(GivenOption::word(format!("--{name}"), Effect::Leads));
-                continue;
-            }
             let is_given = |guarded: &&GuardedOption| match options.expression {
                 Some(_) => given == guarded.name,
                 None => long.starts_with(guarded.name),

@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, leads};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -28,9 +28,9 @@ pub(super) const TABLE: &[Program] = &[
     Program { subcommands: true, ..closed(Class::Runs, &["poetry", "uv"], &UV) },
     Program {
         versioned: true,
-        options: COMPILER,
+        options: Options { values: "ox", ..Options::ONE_DASH },
         commands: CommandOperands::Listed,
-        ..runs(&["c++", "cc", "clang", "clang++", "g++", "gcc"])
+        ..closed(Class::Runs, &["c++", "cc", "clang", "clang++", "g++", "gcc"], &COMPILER)
     },
     // Properties, whose names are no letters.
     Program { options: Options::new(&[], "DP"), ..closed(Class::Runs, &["gradle"], &GRADLE) },
@@ -40,35 +40,19 @@ pub(super) const TABLE: &[Program] = &[
     closed(Class::Runs, &["bunx", "pipx", "uvx"], &RUNNER),
 ];
 
-/// Options by which a compiler runs another program, or loads a library into itself.
-const COMPILER: Options = Options {
-    guarded: &[
-        leads("", "wrapper"),
-        leads("", "B"),
-        leads("", "specs"),
-        leads("", "fplugin"),
-        leads("", "fpass-plugin"),
-        leads("", "fmodule"),
-        leads("", "iplugindir"),
-        leads("", "fuse-ld"),
-        leads("", "ld-path"),
-        leads("", "gcc-toolchain"),
-        leads("", "config"),
-        leads("", "Wa,"),
-        leads("", "Wl,"),
-        leads("", "Wp,"),
-        leads("", "X"),
-        leads("", "mllvm"),
-        leads("", "ccc-"),
-    ],
-    values: "ox",
-    one_dash: true,
-    // `gcc` reads `--NAME` as `-fNAME` if it does not know it, and `clang` has names for the paths of its programs.
-    two_dashes: Some(
-        "compile debug define-macro help include-directory language optimize output param preprocess shared static std \
-            target-help undefine-macro verbose version",
-    ),
-    ..Options::NONE
+/// Any other option may run a program, load a library, or write a file.
+const COMPILER: HarmlessOptions = HarmlessOptions {
+    long: "C E M MD MG MM MMD MP O P S ansi c compile debug dM g h help include isysroot isystem iquote idirafter l no-pie nodefaultlibs \
+        nostartfiles nostdinc nostdlib o optimize output param pedantic pedantic-errors pg pie pipe preprocess pthread \
+        rdynamic s shared static static-libgcc static-libstdc++ target-help traditional-cpp undef v verbose version w x I D U L",
+    begin: "std= D I L MQ MT O U g1 g2 g3 g0 ggdb gdwarf isystem iquote march= mcpu= mtune= mabi= mcmodel= mfloat-abi= mfpu= xc Werror= \
+        Wno-error= Wformat= Wstack-usage= Wframe-larger-than= Wimplicit-fallthrough= Wstrict-overflow= fsanitize= fvisibility= \
+        fmax-errors= fdiagnostics-color= fcf-protection= ftemplate-depth= fconstexpr-depth= fno-sanitize= fsanitize-recover= flto= \
+        fstack-limit-",
+    begin_plain: "W f l m",
+    never: "fcallgraph-info fcompare-debug fcrash-diagnostics fdump fmodule fplugin fpass-plugin fprofile fsave ftime-trace ld-path load mllvm mlinker",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
 };
 
 /// Behind a package that is run, the words are its own.

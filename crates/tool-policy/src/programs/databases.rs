@@ -9,10 +9,10 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         looks: "-readonly --readonly",
         held_by_both: Some(("readonly", "safe")),
-        options: DATABASE_FILE,
-        ..Program::new(Class::Runs, &["sqlite3"])
+        options: DATABASE_FILE_OPTIONS,
+        ..closed(Class::Runs, &["sqlite3"], &DATABASE_FILE)
     },
-    Program { options: DATABASE_FILE, ..Program::new(Class::Runs, &["duckdb"]) },
+    Program { options: DATABASE_FILE_OPTIONS, ..closed(Class::Runs, &["duckdb"], &DATABASE_FILE) },
     Program {
         local_sockets: true,
         commands: CommandOperands::Connections,
@@ -40,7 +40,7 @@ const fn postgres(names: &'static [&'static str], values: &'static str, harmless
 }
 
 /// Commands of its own run programs and write files, so each option that gives one, or a file of them, is a script.
-const DATABASE_FILE: Options = Options {
+const DATABASE_FILE_OPTIONS: Options = Options {
     guarded: &[scripts("", "cmd"), scripts("c", "c"), scripts("", "f"), scripts("", "init"), scripts("A", "A")],
     harmless: &["column", "csv"],
     one_dash: true,
@@ -48,6 +48,13 @@ const DATABASE_FILE: Options = Options {
         "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file s storage-version",
     ),
     ..Options::NONE
+};
+
+const DATABASE_FILE: HarmlessOptions = HarmlessOptions {
+    long: "ascii bail batch box c cmd column csv echo f header help html init json line list markdown maxsize mmap newline nofollow noheader \
+        nullvalue quote readonly s safe separator stats table tabs version",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
 };
 
 const PSQL_OPTIONS: Options = Options {
@@ -75,6 +82,10 @@ const PSQL: HarmlessOptions = HarmlessOptions {
     long: "command csv echo-all echo-errors echo-hidden echo-queries expanded field-separator field-separator-zero file help html list \
         log-file no-align no-password no-psqlrc no-readline output password pset quiet record-separator record-separator-zero \
         set single-line single-step single-transaction table-attr tuples-only variable version",
+    switches: "csv echo-all echo-errors echo-hidden echo-queries expanded field-separator-zero help html list no-align no-password \
+        no-psqlrc no-readline password quiet record-separator-zero single-line single-step single-transaction tuples-only version",
+    // The second one is a user.
+    operands: Some(1),
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

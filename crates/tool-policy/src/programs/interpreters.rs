@@ -1,6 +1,8 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, executes, writes};
+use super::{
+    Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, closed, executes, writes,
+};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
@@ -46,6 +48,15 @@ const NODE: Options = Options {
         ],
         "Cepr",
     )
+};
+
+/// Behind a script that is run, the words are its own.
+const RUNTIME: HarmlessOptions = HarmlessOptions {
+    flags: "hqv",
+    clusters: true,
+    long: "bail cached-only check coverage filter frozen help ignore json no-check no-lock quiet silent timeout todo version",
+    end: OptionsEnd::Passed("run task"),
+    ..HarmlessOptions::NONE
 };
 
 pub(super) const TABLE: &[Program] = &[
@@ -127,7 +138,7 @@ pub(super) const TABLE: &[Program] = &[
         )
     },
     interpreter(&["node"], NODE),
-    Program { subcommands: true, ..Program::with(Class::Runs, &["bun", "deno"], NODE) },
+    Program { subcommands: true, options: NODE, ..closed(Class::Runs, &["bun", "deno"], &RUNTIME) },
     Program {
         versioned: true,
         loads_from_folder: true,

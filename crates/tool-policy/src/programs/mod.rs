@@ -237,8 +237,6 @@ pub(crate) struct Options {
     pub expression: Option<&'static Expression>,
     /// Whether its long options have one dash or two (`gcc -wrapper`). A value may be attached.
     pub one_dash: bool,
-    /// The only long options with two dashes that a rule need not spell, of a program that knows more of them than it documents.
-    pub two_dashes: Option<Names>,
     /// Whether the names of long options are read loosely: `_` is `-`, and `loose-` in front means nothing.
     pub loose_names: bool,
     /// Whether the first word may be a cluster without a dash (`tar xIf`).
@@ -304,8 +302,16 @@ pub(crate) struct HarmlessOptions {
     pub values: &'static str,
     pub clusters: bool,
     pub long: Names,
+    /// How further ones of a program begin whose long options have one dash.
+    pub begin: Names,
+    /// The same for those that have neither a `=` nor a comma in them.
+    pub begin_plain: Names,
+    /// How options begin that are not harmless, although the list before says so.
+    pub never: Names,
     /// Further ones of some subcommands: their names (`ps`, `volume-ls`), letters without a value, and long options.
     pub within: &'static [(Names, &'static str, Names)],
+    /// The number of operands for which a star stands.
+    pub operands: Option<usize>,
     /// Where its options end.
     pub end: OptionsEnd,
     /// Those among the long ones that have no value, if they and the letters mean the same in every position.
@@ -343,7 +349,6 @@ impl Options {
         harmless: &[],
         expression: None,
         one_dash: false,
-        two_dashes: None,
         loose_names: false,
         bundled: false,
         starting: "",
@@ -381,6 +386,9 @@ impl Options {
 }
 
 impl HarmlessOptions {
+    /// A star stands for operands only.
+    pub const ONLY_OPERANDS: Self = Self { end: OptionsEnd::Nowhere, ..Self::NONE };
+
     /// Returns those that mean the same in every position.
     pub fn anywhere(&self) -> Anywhere {
         let Self { flags, values, switches, long, .. } = *self;
@@ -392,7 +400,11 @@ impl HarmlessOptions {
         values: "",
         clusters: false,
         long: "",
+        begin: "",
+        begin_plain: "",
+        never: "",
         within: &[],
+        operands: None,
         end: OptionsEnd::Dashes,
         switches: "",
         reordering: "",
@@ -441,10 +453,6 @@ const fn alters(short: &'static str, name: &'static str) -> GuardedOption {
 
 const fn destroys(short: &'static str, name: &'static str) -> GuardedOption {
     GuardedOption { short, name, effect: Effect::Destroys }
-}
-
-const fn leads(short: &'static str, name: &'static str) -> GuardedOption {
-    GuardedOption { short, name, effect: Effect::Leads }
 }
 
 impl Program {

@@ -13,15 +13,24 @@ const fn over_socket(names: &'static [&'static str], harmless: &'static Harmless
 }
 
 pub(super) const TABLE: &[Program] = &[
-    runs(&["at", "batch", "crontab", "eval", "rename", "script", "socat", "source", "su"]),
+    runs(&["eval", "source"]),
+    closed(
+        Class::Runs,
+        &["at", "batch", "crontab", "ed", "gdb", "rename", "script", "socat", "su"],
+        &HarmlessOptions::ONLY_OPERANDS,
+    ),
     starts(&["builtin", "busybox", "bwrap", "chroot", "doas", "exec", "flock", "nsenter", "setarch", "setpriv"]),
     starts(&["strace", "sudo", "systemd-run", "taskset", "toybox", "unshare"]),
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
-    runs(&["ed", "gdb"]),
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, &["emacs", "ex", "nvim", "vi", "vim"], &EDITOR) },
     Program { subcommands: true, ..closed(Class::Runs, &["apt"], &APT) },
     closed(Class::Runs, &["apt-get"], &APT),
-    Program { subcommands: true, ..closed(Class::Runs, &["gh", "glab"], &GH) },
+    // Behind `--` are options of `git clone`.
+    Program {
+        subcommands: true,
+        doing_more: &[("gist", "--"), ("repo", "--")],
+        ..closed(Class::Runs, &["gh", "glab"], &GH)
+    },
     Program { subcommands: true, ..closed(Class::Unknown, &["brew"], &BREW) },
     closed(Class::Runs, &["nix", "nix-shell"], &NIX),
     Program { local_sockets: true, ..starts(&["screen"]) },
@@ -48,16 +57,22 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Unknown, &["ssh-keygen"], &SSH_KEYGEN)
     },
     over_socket(&["busctl", "dbus-send", "gdbus", "loginctl"], &BUS),
-    Program {
-        local_sockets: true,
-        ..Program::new(Class::Unknown, &["notify-send", "pactl", "playerctl", "ssh-add", "xdg-open"])
-    },
+    over_socket(&["notify-send", "pactl", "playerctl", "ssh-add", "xdg-open"], &DESKTOP),
 ];
 
 /// A program that starts the command in its arguments.
 const fn starts(names: &'static [&'static str]) -> Program {
     Program { starts: Some(""), ..runs(names) }
 }
+
+const DESKTOP: HarmlessOptions = HarmlessOptions {
+    flags: "elLpqv",
+    values: "achirtu",
+    clusters: true,
+    long: "app-name category expire-time format help icon id list-all player print-id replace-id transient urgency version wait",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
 
 /// A setting names programs that it runs, folders, and whether it only simulates.
 const APT: HarmlessOptions = HarmlessOptions {
@@ -71,12 +86,17 @@ const APT: HarmlessOptions = HarmlessOptions {
 
 /// Every other option may send something, write a file, delete a branch, or give a command options of `git`.
 const GH: HarmlessOptions = HarmlessOptions {
-    flags: "aAbBchjlLqRsStT0123456789",
+    flags: "aAbBhjlLqRsSt0123456789",
     clusters: true,
-    long: "add-assignee add-label add-reviewer app assignee author base body branch color comments commit created draft event \
+    long: "add-assignee add-label add-reviewer app assignee author base body branch color commit created draft event \
         exclude-drafts exit-status fail-fast fill head help interval jq json label language limit log log-failed match merge merged \
         milestone name-only order output page paginate patch per-page rebase remove-assignee remove-label repo required reviewer \
-        search sort squash state status template title topic updated user verbose version visibility watch workflow",
+        search sort squash state status title topic updated user verbose version visibility watch workflow",
+    within: &[
+        ("issue-list pr-list repo-list run-list", "", "template"),
+        ("issue-view pr-view", "c", "comments template"),
+        ("repo-view run-view", "", "template"),
+    ],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

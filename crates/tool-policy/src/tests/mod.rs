@@ -5,6 +5,7 @@ mod code;
 mod denials;
 mod expressions;
 mod grants;
+mod harmless;
 mod hostile;
 mod layers;
 mod locations;
