@@ -137,6 +137,7 @@ impl Reader {
             found.push(leads(format!("-{}", option.split('=').next().unwrap_or(option))));
             return Next::Either;
         }
+        let mut next = Next::Own;
         for (at, letter) in option.char_indices() {
             found.extend(self.reorders(format!("-{letter}")));
             if self.known.values.contains(letter) {
@@ -146,15 +147,18 @@ impl Reader {
                 return Next::Either;
             }
             if !self.known.flags.contains(letter) && !self.within.0.contains(letter) {
-                found.push(leads(format!("-{letter}")));
-                return Next::Either;
+                if !self.known.perhaps_valued.contains(letter) {
+                    found.push(leads(format!("-{letter}")));
+                    return Next::Either;
+                }
+                next = Next::Either;
             }
             // `-f=FILE`
             if option[at + letter.len_utf8()..].starts_with('=') {
                 return Next::Own;
             }
         }
-        Next::Own
+        next
     }
 
     /// Returns the same for a long option behind its dashes.

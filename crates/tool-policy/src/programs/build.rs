@@ -37,7 +37,8 @@ pub(super) const TABLE: &[Program] = &[
     Program { options: Options::new(&[], "D"), ..closed(Class::Runs, &["mvn"], &MAVEN) },
     closed(Class::Runs, &["pytest"], &PYTEST),
     closed(Class::Runs, &["just"], &JUST),
-    closed(Class::Runs, &["bunx", "pipx", "uvx"], &RUNNER),
+    closed(Class::Runs, &["bunx", "uvx"], &RUNNER),
+    Program { subcommands: true, ..closed(Class::Runs, &["pipx"], &PIPX) },
 ];
 
 /// Any other option may run a program, load a library, or write a file.
@@ -81,12 +82,12 @@ const UV: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all-extras all-groups dev dry-run extra format frozen group help json locked no-ansi no-cache no-color no-dev no-interaction \
         no-progress no-root no-sync offline only only-dev outdated quiet sync upgrade verbose version without",
-    end: OptionsEnd::Passed("run tool"),
+    end: OptionsEnd::Passed("run"),
     ..HarmlessOptions::NONE
 };
 
 const GRADLE: HarmlessOptions = HarmlessOptions {
-    flags: "adhimqsStvw",
+    flags: "adhimqsSvw",
     values: "P",
     clusters: true,
     long: "all build-cache configuration-cache console continue daemon debug dry-run full-stacktrace help info no-build-cache \
@@ -97,7 +98,7 @@ const GRADLE: HarmlessOptions = HarmlessOptions {
 };
 
 const MAVEN: HarmlessOptions = HarmlessOptions {
-    flags: "BCcehNoqUVvX",
+    flags: "BCehNoqUVvX",
     long: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fail-at-end fail-fast fae ff help no-transfer-progress non-recursive ntp offline pl projects quiet show-version \
         update-snapshots version",
     end: OptionsEnd::Nowhere,
@@ -131,6 +132,8 @@ const RUNNER: HarmlessOptions = HarmlessOptions {
     end: OptionsEnd::Operand(1),
     ..HarmlessOptions::NONE
 };
+
+const PIPX: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Passed("run"), ..RUNNER };
 
 const NPX: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvy",

@@ -21,7 +21,8 @@ pub(super) const TABLE: &[Program] = &[
     },
     postgres(&["pg_dump", "pg_dumpall", "pg_restore"], "dfFhnNpSTU", &PG_DUMP),
     postgres(&["clusterdb", "createdb", "dropdb", "reindexdb", "vacuumdb"], "hpU", &PG_TOOL),
-    postgres(&["pg_basebackup", "pg_isready", "pgbench"], "hpU", &PG_TOOL),
+    postgres(&["pg_isready"], "hpU", &PG_TOOL),
+    postgres(&["pg_basebackup", "pgbench"], "hpU", &HarmlessOptions::ONLY_OPERANDS),
     Program { local_sockets: true, options: MYSQL_OPTIONS, ..closed(Class::Unknown, &["mariadb", "mysql"], &MYSQL) },
     Program {
         options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
@@ -91,11 +92,12 @@ const PSQL: HarmlessOptions = HarmlessOptions {
 };
 
 const PG_DUMP: HarmlessOptions = HarmlessOptions {
-    flags: "1?abBcClOsvVwWx",
-    values: "EefFIjLnNPtTZ",
+    flags: "1?abBelOstvVwWx",
+    // Letters with a value, whichever of these programs takes them.
+    values: "EfFIjLnNPTZ",
     clusters: true,
-    long: "blobs clean column-inserts compress create data-only encoding exclude-schema exclude-table exclude-table-data \
-        exit-on-error extension file format globals-only help if-exists index inserts jobs large-objects list no-acl no-blobs \
+    long: "blobs column-inserts compress data-only encoding exclude-schema exclude-table exclude-table-data \
+        exit-on-error extension file format globals-only help index inserts jobs large-objects list no-acl no-blobs \
         no-comments no-data-for-failed-tables no-owner no-password no-privileges no-publications no-subscriptions \
         no-tablespaces on-conflict-do-nothing password quote-all-identifiers roles-only rows-per-insert schema schema-only \
         section serializable-deferrable single-transaction strict-names table tablespaces-only trigger use-list verbose version",
@@ -105,10 +107,10 @@ const PG_DUMP: HarmlessOptions = HarmlessOptions {
 
 const PG_TOOL: HarmlessOptions = HarmlessOptions {
     flags: "?eiqVwWzZ",
-    values: "cjPtT",
+    values: "jt",
     clusters: true,
-    long: "analyze analyze-in-stages analyze-only client echo help if-exists interactive jobs no-password password progress quiet \
-        skip-locked table time timeout transactions verbose version",
+    long: "analyze analyze-in-stages analyze-only echo help if-exists interactive jobs no-password password progress quiet \
+        skip-locked table time timeout verbose version",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -136,17 +138,17 @@ const MYSQL: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "auto-rehash batch column-names column-type-info comments compress connect-timeout default-character-set delimiter execute \
         force help html line-numbers no-auto-rehash no-beep password quick raw reconnect safe-updates show-warnings sigint-ignore \
-        silent skip-auto-rehash skip-column-names skip-line-numbers ssl-mode table unbuffered verbose version vertical wait xml",
+        silent skip-auto-rehash skip-column-names skip-line-numbers table unbuffered verbose version vertical wait xml",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
 
 const MYSQL_DUMP: HarmlessOptions = HarmlessOptions {
-    flags: "?aCcdEeFfiKlnqQRsVvxX",
-    values: "prw",
+    flags: "?aCcdEeiKlnqQrRsVvwX",
+    values: "p",
     clusters: true,
     long: "add-drop-table add-locks column-statistics compact complete-insert compress create-options default-character-set \
-        disable-keys dump-date events extended-insert force help hex-blob ignore-table insert-ignore lock-tables no-create-info \
+        disable-keys dump-date events extended-insert help hex-blob ignore-table insert-ignore lock-tables no-create-info \
         no-data no-tablespaces opt order-by-primary password quick quote-names relative result-file routines set-charset \
         set-gtid-purged silent single-transaction skip-add-drop-table skip-comments skip-dump-date skip-extended-insert \
         skip-lock-tables skip-opt skip-triggers sleep triggers tz-utc verbose version where xml",

@@ -300,6 +300,8 @@ pub(crate) struct HarmlessOptions {
     pub flags: &'static str,
     /// Letters whose value is the rest of the word, or the next word.
     pub values: &'static str,
+    /// Letters that have a value behind some subcommands, and none behind others.
+    pub perhaps_valued: &'static str,
     pub clusters: bool,
     pub long: Names,
     /// How further ones of a program begin whose long options have one dash.
@@ -398,6 +400,7 @@ impl HarmlessOptions {
     const NONE: Self = Self {
         flags: "",
         values: "",
+        perhaps_valued: "",
         clusters: false,
         long: "",
         begin: "",

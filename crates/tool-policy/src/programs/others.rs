@@ -57,7 +57,9 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Unknown, &["ssh-keygen"], &SSH_KEYGEN)
     },
     over_socket(&["busctl", "dbus-send", "gdbus", "loginctl"], &BUS),
-    over_socket(&["notify-send", "pactl", "playerctl", "ssh-add", "xdg-open"], &DESKTOP),
+    over_socket(&["pactl", "playerctl", "xdg-open"], &DESKTOP),
+    over_socket(&["notify-send"], &NOTIFY),
+    over_socket(&["ssh-add"], &SSH_ADD),
 ];
 
 /// A program that starts the command in its arguments.
@@ -65,14 +67,17 @@ const fn starts(names: &'static [&'static str]) -> Program {
     Program { starts: Some(""), ..runs(names) }
 }
 
-const DESKTOP: HarmlessOptions = HarmlessOptions {
-    flags: "elLpqv",
+const DESKTOP: HarmlessOptions = HarmlessOptions { long: "help version", ..HarmlessOptions::ONLY_OPERANDS };
+
+const NOTIFY: HarmlessOptions = HarmlessOptions {
+    flags: "epw",
     values: "achirtu",
     clusters: true,
-    long: "app-name category expire-time format help icon id list-all player print-id replace-id transient urgency version wait",
-    end: OptionsEnd::Nowhere,
-    ..HarmlessOptions::NONE
+    long: "app-name category expire-time hint icon print-id replace-id transient urgency wait",
+    ..DESKTOP
 };
+
+const SSH_ADD: HarmlessOptions = HarmlessOptions { flags: "lLqv", clusters: true, ..DESKTOP };
 
 /// A setting names programs that it runs, folders, and whether it only simulates.
 const APT: HarmlessOptions = HarmlessOptions {
@@ -119,10 +124,17 @@ const NIX: HarmlessOptions = HarmlessOptions {
 
 /// The first operand is its subcommand. Behind the next one are keys, or a command.
 const TMUX: HarmlessOptions = HarmlessOptions {
-    flags: "deJhlNpPqvZ0123456789",
-    values: "Ensxy",
+    perhaps_valued: "ElnsSxy0123456789",
     clusters: true,
-    within: &[("list-keys list-panes list-sessions list-windows ls lsk lsp lsw", "ast", "")],
+    within: &[
+        ("capture-pane capturep", "CeJNpPq", ""),
+        ("display display-message", "pv", ""),
+        ("list-keys list-panes list-sessions list-windows ls lsk lsp lsw", "ast", ""),
+        ("new new-session", "dP", ""),
+        ("new-window neww", "abdkP", ""),
+        ("send send-keys", "HKlMRX", ""),
+        ("split-window splitw", "bdfhPvZ", ""),
+    ],
     end: OptionsEnd::Operand(2),
     ..HarmlessOptions::NONE
 };

@@ -29,7 +29,7 @@ const RSYNC: HarmlessOptions = HarmlessOptions {
     long: "acls archive backup bwlimit checksum compress compress-level contimeout copy-links cvs-exclude dirs dry-run exclude \
         executability existing fuzzy group hard-links help human-readable ignore-existing ignore-times include info inplace \
         itemize-changes keep-dirlinks links list-only max-size min-size modify-window no-compress no-group no-inc-recursive \
-        no-motd no-owner no-perms no-times numeric-ids old-args omit-dir-times one-file-system out-format owner partial perms \
+        no-motd no-owner no-perms no-times numeric-ids omit-dir-times one-file-system out-format owner partial perms \
         progress protect-args prune-empty-dirs quiet recursive relative safe-links size-only sparse stats timeout times update \
         verbose version whole-file xattrs",
     end: OptionsEnd::Nowhere,
@@ -37,7 +37,7 @@ const RSYNC: HarmlessOptions = HarmlessOptions {
 };
 
 const SCP: HarmlessOptions =
-    HarmlessOptions { flags: "346apqrTv", clusters: true, end: OptionsEnd::Nowhere, ..HarmlessOptions::NONE };
+    HarmlessOptions { flags: "46apqrv", clusters: true, end: OptionsEnd::Nowhere, ..HarmlessOptions::NONE };
 
 /// By another option `ssh` runs a program here, loads a library, writes a file, connects elsewhere, or lets the other machine use the agent
 /// and the screen of this one.

@@ -131,7 +131,37 @@ fn options_that_lead_elsewhere_must_be_spelled() {
             &["psql app bob", "psql app --csv bob", "psql app -c x bob", "psql app -At bob", "psql app -- bob"],
         ),
         ("psql -h db *", &["psql -h db app", "psql -h db --set a=b app"], &["psql -h db app bob"]),
-        ("ssh-add -l *", &["ssh-add -l"], &["ssh-add -l -s x.so"]),
+        (
+            "pg_restore x.dump *",
+            &["pg_restore x.dump -l"],
+            &["pg_restore x.dump -edprod", "pg_restore x.dump -C", "pg_restore x.dump -c"],
+        ),
+        (
+            "pg_dumpall -h db *",
+            &["pg_dumpall -h db --globals-only"],
+            &["pg_dumpall -h db -th evil", "pg_dumpall -h db -l host=evil"],
+        ),
+        (
+            "mysqladmin status *",
+            &["mysqladmin status -v"],
+            &["mysqladmin status -rhevil", "mysqladmin status -wh evil"],
+        ),
+        ("pipx install x *", &["pipx install x -q"], &["pipx install x --pip-args=x", "pipx install x --index-url x"]),
+        (
+            "uv tool install x *",
+            &["uv tool install x -q"],
+            &["uv tool install x --index-url x", "uv tool install x --with y"],
+        ),
+        (
+            "tmux new-window -t bot *",
+            &["tmux new-window -t bot -d -n x ls -a", "tmux new-window -t bot -n x"],
+            &[
+                "tmux new-window -t bot -n x -tprod",
+                "tmux new-window -t bot -n x -c /",
+                "tmux new-window -t bot -e A=b",
+            ],
+        ),
+        ("ssh-add -l *", &["ssh-add -l"], &["ssh-add -l -s x.so", "ssh-add -l -cs x.so", "ssh-add -lD"]),
         (
             "gcc -c main.c *",
             &[
