@@ -7,11 +7,12 @@ use crate::wildcard::STAR;
 
 /// Returns the options among a program's arguments that are not known to be harmless, if the table knows its harmless ones.
 pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    // Of a container, the words in front of the image are judged apart, and those behind it are another program's.
-    let Some(known) = program.harmless.filter(|_| containers::behind(program, arguments).is_none()) else {
-        return Vec::new();
+    let Some(known) = program.harmless else { return Vec::new() };
+    let own = match containers::behind(program, arguments) {
+        // Options with which a container is made are judged apart. Behind the image the words are another program's.
+        Some(behind) => &arguments[..arguments.len() - behind.len()],
+        None => before_line(program, arguments),
     };
-    let own = before_line(program, arguments);
     let one_dash = program.options.one_dash();
     let mut found =
         Reader { known, within: within(program, known, own), one_dash, doubts: program.closed, guarded: &[] }

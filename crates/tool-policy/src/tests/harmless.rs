@@ -105,6 +105,9 @@ fn options_that_lead_elsewhere_must_be_spelled() {
                 "docker compose -p app -f x.yml up",
                 "docker compose -p app --env-file x up",
                 "docker compose -p app down -v",
+                "docker compose -p app --of-tomorrow build -f x . run",
+                "docker compose -p app -f x.yml run web",
+                "docker compose -p app -Q up -f x.yml exec web",
             ],
         ),
         (
