@@ -99,7 +99,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
         let gate = Gate { line, timeout, decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)) };
         let folder = gate.state();
         kept.copy_into(&folder, after.as_ref())?;
-        let ended = gate.run(std::future::pending()).await?;
+        let ended = gate.run(std::future::ready(Ok(())), std::future::pending()).await?;
         Ok(ended.map(|ended| ended.verdict.keeping(|| KeptState::look_at(&folder))))
     })
 }

@@ -310,6 +310,12 @@ impl Definition {
         matches!(self.client, Some(JobClient::Notify | JobClient::Exec))
     }
 
+    /// Whether a run of it is a command in the job's shell, without a client.
+    #[must_use]
+    pub fn runs_command(&self) -> bool {
+        matches!(self.mode, Mode::Background(_)) && self.command.is_some()
+    }
+
     /// Returns its name for people and agents: `routine email-triage`.
     #[must_use]
     pub fn title(&self) -> String {

@@ -18,10 +18,11 @@ use self::output::Output;
 use super::expected::Expected;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
+use super::sandbox::JobSandbox;
 use super::shell_line::{FileLine, JobLine, how_it_ended, quoted};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
 use crate::definition::{Definition, Deliver};
-use crate::policy::on_one_line;
+use crate::policy::{Policy, on_one_line};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
@@ -70,21 +71,41 @@ enum CommandEnd {
     Cancelled,
 }
 
+/// A job's command with its sandbox. Nothing is started yet.
+pub(super) struct PreparedCommand {
+    /// The job, with what limits it.
+    job: Job,
+    settings: RunSettings,
+    policy: Policy,
+    sandbox: JobSandbox,
+}
+
 impl Runner {
+    /// Prepares a job's command.
+    ///
+    /// # Errors
+    /// An error if our own part failed.
+    pub(super) async fn prepare_command(&self, job: &Job) -> Result<PreparedCommand, Refusal> {
+        let job = Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
+        let settings = self.settings();
+        let run_dir = self.run_dir(&job)?;
+        let setup = self.setup(&job.definition, None).await?;
+        let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
+        Ok(PreparedCommand { job, settings, policy: setup.policy, sandbox })
+    }
+
     /// Runs a job's command to its end.
     ///
     /// # Errors
     /// An error if our own part failed. A failed command is a report.
-    pub(super) async fn exec(&self, job: &Job, command: &str) -> Result<AttemptReport, Refusal> {
-        if job.cancel.is_cancelled() {
+    pub(super) async fn exec(&self, prepared: PreparedCommand) -> Result<AttemptReport, Refusal> {
+        let PreparedCommand { job, settings, policy, sandbox } = prepared;
+        let job = &job;
+        let Some(command) = job.definition.command.as_deref().filter(|_| !job.cancel.is_cancelled()) else {
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
-        }
-        let settings = self.settings();
+        };
         let runner = self.line_runner().await?;
-        let run_dir = self.run_dir(job)?;
-        let setup = self.setup(&job.definition, None).await?;
-        let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
-        let host = Arc::new(self.host(job, setup.policy, Some(sandbox), &settings, EXEC));
+        let host = Arc::new(self.host(job, policy, Some(sandbox), &settings, EXEC));
         let expected = job
             .definition
             .expect
@@ -106,7 +127,7 @@ impl Runner {
 
     async fn run_line(
         &self,
-        JobLine { line, own }: JobLine,
+        JobLine { line, own, ready }: JobLine,
         job: &Job,
         host: &Arc<Host>,
         settings: &RunSettings,
@@ -128,7 +149,7 @@ impl Runner {
         };
         let judges = Arc::clone(&seen);
         let judge = |env| Arc::new(CommandJudge { host: Arc::clone(host), env, seen: judges }) as Arc<dyn Judge>;
-        let ended = line.run(judge, until, &mut heard).await;
+        let ended = line.run(judge, ready, until, &mut heard).await;
         // All processes of the command have ended, so its token is revoked.
         drop(own);
         let ended = ended.map_err(|error| Refusal::environment(format!("the command cannot be run: {error}")))?;

@@ -105,11 +105,15 @@ impl Gate {
         state_in(&self.line.run_dir)
     }
 
-    /// Runs the gate to its end; `None` if `cancel` completes first. None of its processes remains.
+    /// Runs the gate to its end; `None` if `cancel` completes first. It begins when `ready` completes. None of its processes remains.
     ///
     /// # Errors
-    /// An error if its shell cannot be started, or does not end.
-    pub async fn run(self, cancel: impl Future<Output = ()>) -> io::Result<Option<GateEnd>> {
+    /// An error if `ready` fails, or if its shell cannot be started or does not end.
+    pub async fn run(
+        self,
+        ready: impl Future<Output = io::Result<()>>,
+        cancel: impl Future<Output = ()>,
+    ) -> io::Result<Option<GateEnd>> {
         let state = self.state().display().to_string();
         let Self { mut line, timeout, decide } = self;
         line.clean.insert(STATE_VARIABLE.to_owned(), state);
@@ -127,7 +131,8 @@ impl Gate {
             let kept = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
             kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
         };
-        let status = line.run(|env| Arc::new(GateJudge { decide, env, seen: judges }), until, &mut keep).await?;
+        let judge = |env| Arc::new(GateJudge { decide, env, seen: judges }) as Arc<dyn Judge>;
+        let status = line.run(judge, ready, until, &mut keep).await?;
         if cancelled {
             return Ok(None);
         }

@@ -14,12 +14,14 @@ use agent_sandbox::prespawn::PrespawnSlot;
 use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use chrono_tz::Tz;
+use futures::future::BoxFuture;
 use tracing::warn;
 
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
 use super::delivered;
 use super::events::RunEvents;
+use super::exec::PreparedCommand;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::host::Host;
@@ -202,7 +204,33 @@ impl Launcher for Runner {
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
+        self.launch_prepared(delivered::filled(job), None).await
+    }
+
+    async fn launch_recorded(
+        &self,
+        job: Job,
+        recorded: BoxFuture<'_, Result<(), JournalError>>,
+    ) -> Result<AttemptReport, JournalError> {
         let job = delivered::filled(job);
+        let prepare = async {
+            match job.definition.runs_command() && !job.cancel.is_cancelled() {
+                true => Some(self.prepare_command(&job).await),
+                false => None,
+            }
+        };
+        let (recorded, prepared) = tokio::join!(recorded, prepare);
+        if let Err(error) = recorded {
+            folder::tidy(self.home.runs().join(job.run.as_str())).await;
+            return Err(error);
+        }
+        Ok(self.launch_prepared(job, prepared).await)
+    }
+}
+
+impl Runner {
+    /// Makes an attempt. `prepared`: a command that is prepared already, or why it cannot be.
+    async fn launch_prepared(&self, job: Job, prepared: Option<Result<PreparedCommand, Refusal>>) -> AttemptReport {
         let heart = job.definition.heartbeat_url.as_deref().map(|url| self.hearts.of(url, job.definition.id.as_str()));
         if let Some(heart) = &heart {
             heart.beat(Beat::Start);
@@ -210,7 +238,7 @@ impl Launcher for Runner {
         let report = match self.as_written(&job) {
             Some(report) => report,
             None => {
-                let attempt = self.attempt(&job).await;
+                let attempt = self.attempt(&job, prepared).await;
                 folder::tidy(self.home.runs().join(job.run.as_str())).await;
                 let failed = |refusal: Refusal| Failure::new(FailureClass::Internal, refusal.to_string());
                 attempt.unwrap_or_else(|refusal| AttemptReport::bare(AttemptEnd::Failed(failed(refusal))))
@@ -259,11 +287,18 @@ impl Runner {
     }
 
     /// Runs an attempt by the job's command or by a client.
-    async fn attempt(&self, job: &Job) -> Result<AttemptReport, Refusal> {
-        let job = &Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
-        if let (Mode::Background(_), Some(command)) = (&job.definition.mode, &job.definition.command) {
-            return self.exec(job, command).await;
+    async fn attempt(
+        &self,
+        job: &Job,
+        prepared: Option<Result<PreparedCommand, Refusal>>,
+    ) -> Result<AttemptReport, Refusal> {
+        if let Some(prepared) = prepared {
+            return self.exec(prepared?).await;
         }
+        if job.definition.runs_command() {
+            return self.exec(self.prepare_command(job).await?).await;
+        }
+        let job = &Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
         let client = match self.client_for(&job.definition).await {
             Ok(client) => client,
             // The dispatcher found a client a moment ago.

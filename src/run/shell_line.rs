@@ -12,6 +12,7 @@ use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{
     Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
 };
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::dry_run::client_script;
@@ -49,14 +50,15 @@ pub struct ShellLine {
 }
 
 impl ShellLine {
-    /// Runs the line to its end; `None` if `until` completes first. None of its processes remains. `judge` receives the environment
-    /// of programs outside of the shell; `heard` receives the output.
+    /// Runs the line to its end; `None` if `until` completes first. It begins when `ready` completes. None of its processes remains. `judge`
+    /// receives the environment of programs outside of the shell; `heard` receives the output.
     ///
     /// # Errors
-    /// An error if its shell cannot be started, or does not end.
+    /// An error if `ready` fails, or if its shell cannot be started or does not end.
     pub async fn run(
         self,
         judge: impl FnOnce(BTreeMap<String, String>) -> Arc<dyn Judge>,
+        ready: impl Future<Output = io::Result<()>>,
         until: impl Future<Output = ()>,
         heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> io::Result<Option<ExitStatus>> {
@@ -83,7 +85,7 @@ impl ShellLine {
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
             bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
         };
-        listen_until(self.runner, &launch, judge(of_programs), until, heard).await
+        listen_until(self.runner, &launch, judge(of_programs), ready, until, heard).await
     }
 }
 
@@ -106,7 +108,7 @@ pub(super) fn quoted(output: &str) -> String {
 pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,
     /// The side effect that is recorded for the run before the line starts, if any.
-    pub(super) effect: Option<&'a str>,
+    pub(super) effect: Option<&'static str>,
     /// As [`ShellLine::is_one_stream`].
     pub(super) is_one_stream: bool,
 }
@@ -117,6 +119,8 @@ pub(super) struct JobLine {
     pub line: ShellLine,
     /// The grant of the token. Dropping it revokes the token.
     pub own: Grant,
+    /// Records what must be on the disk before the line begins.
+    pub ready: BoxFuture<'static, io::Result<()>>,
 }
 
 impl Runner {
@@ -155,16 +159,7 @@ impl Runner {
             host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
             return Ok(Err(early.reason));
         };
-        // This run's payer also pays for the agents and jobs that the line creates.
-        let noted = self.journal.record_payer(&job.run, &job.definition);
-        let marked = async {
-            match line.effect {
-                Some(what) => host.mark(what).await,
-                None => Ok(()),
-            }
-        };
-        tokio::try_join!(noted, marked)
-            .map_err(|error| environment(format!("the line was not run, since that cannot be recorded: {error}")))?;
+        let ready = self.recorded(job, host, line.effect);
         let limit = host.limit.of_line(&job.definition);
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), limit, Arc::clone(host) as _);
         let granted = self.tokens.grant(authority);
@@ -186,6 +181,29 @@ impl Runner {
             limits: settings.limits,
             group: group.map_err(|error| environment(format!("no control group could be made: {error}")))?,
         };
-        Ok(Ok(JobLine { line, own }))
+        Ok(Ok(JobLine { line, own, ready }))
+    }
+
+    /// Returns what records, before a line begins, that it may have a side effect, and the run's payer: that one also pays for the agents and
+    /// jobs that the line creates.
+    fn recorded(
+        &self,
+        job: &Job,
+        host: &Arc<Host>,
+        effect: Option<&'static str>,
+    ) -> BoxFuture<'static, io::Result<()>> {
+        let (journal, host) = (self.journal.clone(), Arc::clone(host));
+        let (run, definition) = (job.run.clone(), Arc::clone(&job.definition));
+        Box::pin(async move {
+            let marked = async {
+                match effect {
+                    Some(what) => host.mark(what).await,
+                    None => Ok(()),
+                }
+            };
+            let recorded = tokio::try_join!(journal.record_payer(&run, &definition), marked);
+            let failed = |error| io::Error::other(format!("that cannot be recorded: {error}"));
+            recorded.map(drop).map_err(failed)
+        })
     }
 }

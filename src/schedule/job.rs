@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
@@ -91,6 +92,18 @@ pub trait Launcher: Send + Sync {
     }
     /// Makes one attempt. May be called for many jobs at once, but never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
+    /// Makes one attempt once `recorded` completes. What it needs may be prepared meanwhile, but nothing is started.
+    ///
+    /// # Errors
+    /// The error of `recorded`. No attempt was made then.
+    async fn launch_recorded(
+        &self,
+        job: Job,
+        recorded: BoxFuture<'_, Result<(), JournalError>>,
+    ) -> Result<AttemptReport, JournalError> {
+        recorded.await?;
+        Ok(self.launch(job).await)
+    }
 }
 
 /// Makes a report of a failure that no client reported.
@@ -98,17 +111,24 @@ pub(super) fn failure(class: FailureClass, message: String) -> AttemptReport {
     AttemptReport::bare(AttemptEnd::Failed(Failure { class, message }))
 }
 
-/// Makes one attempt. A panic becomes an internal failure.
-pub(super) async fn attempt(launcher: &dyn Launcher, job: Job) -> AttemptReport {
+/// Makes one attempt once `recorded` completes. A panic becomes an internal failure.
+///
+/// # Errors
+/// The error of `recorded`.
+pub(super) async fn attempt(
+    launcher: &dyn Launcher,
+    job: Job,
+    recorded: BoxFuture<'_, Result<(), JournalError>>,
+) -> Result<AttemptReport, JournalError> {
     let run = job.run.clone();
-    AssertUnwindSafe(launcher.launch(job)).catch_unwind().await.unwrap_or_else(|panic| {
+    AssertUnwindSafe(launcher.launch_recorded(job, recorded)).catch_unwind().await.unwrap_or_else(|panic| {
         let words = panic
             .downcast_ref::<&str>()
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "without a word".to_owned());
         tracing::error!(%run, panic = words, "a run panicked");
-        failure(FailureClass::Internal, format!("a fault of ollim-bot itself (panic: {words}); please report it"))
+        Ok(failure(FailureClass::Internal, format!("a fault of ollim-bot itself (panic: {words}); please report it")))
     })
 }
 

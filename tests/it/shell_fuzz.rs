@@ -3,6 +3,7 @@
 //! Programs are stand-ins that log their calls. A reference of a few lines says which calls the rules grant; it
 //! shares nothing with the policy. `OLLIM_FUZZ_LINES` sets the number of lines (default 2,000), `OLLIM_FUZZ_SEED` the seed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -232,4 +233,42 @@ fn whatever_a_line_looks_like_only_what_is_granted_runs() {
     // A line that starts no program proves nothing.
     let ran = ran.into_inner();
     assert!(ran * 10 > lines, "only {ran} programs ran");
+}
+
+/// Returns whether a job's shell is ready in `work` and waits for its line: it has entered its domain and has not become bash.
+fn waits_in(work: &Path) -> bool {
+    let is_it = |folder: PathBuf| {
+        let text = |name: &str| std::fs::read(folder.join(name)).unwrap_or_default();
+        let status = String::from_utf8_lossy(&text("status")).into_owned();
+        std::fs::read_link(folder.join("cwd")).is_ok_and(|cwd| cwd == work)
+            && text("cmdline").windows(7).any(|word| word == b"__stage")
+            && status.contains("NoNewPrivs:\t1")
+            && status.contains("State:\tS")
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| is_it(entry.path()))
+}
+
+#[tokio::test]
+async fn a_line_begins_once_that_is_recorded_and_never_if_it_cannot_be() {
+    if !turn::kernel_supports_sandbox() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (work, made) = (fixture.work(), fixture.work().join("out/made"));
+    for recorded in [Err("no room"), Ok(())] {
+        let ready = async {
+            while !waits_in(&work) {
+                assert!(!made.exists());
+                tokio::task::yield_now().await;
+            }
+            assert!(!made.exists());
+            recorded.map_err(io::Error::other)
+        };
+        let ended = fixture.place.run_once(&fixture.policy, "echo x > out/made", ready).await;
+        match recorded {
+            Err(why) => assert_eq!(ended.unwrap_err().to_string(), why),
+            Ok(()) => assert_eq!(ended.unwrap(), Some(0)),
+        }
+        assert_eq!(made.exists(), recorded.is_ok());
+    }
 }

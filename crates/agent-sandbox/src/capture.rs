@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use crate::judge::{Judge, answer};
+use crate::judge::{Judge, answer_and_begin};
 use crate::launch::{self, Launch};
 use crate::runner::{PrespawnedRunner, wait_or_kill};
 use crate::tree;
@@ -53,7 +53,8 @@ pub async fn capture_until(
         };
         kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
     };
-    let status = listen_until(PrespawnedRunner::start(runner).await?, launch, judge, until, &mut keep).await?;
+    let (runner, ready) = (PrespawnedRunner::start(runner).await?, std::future::ready(Ok(())));
+    let status = listen_until(runner, launch, judge, ready, until, &mut keep).await?;
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
@@ -66,15 +67,16 @@ pub enum Stream {
     Stderr,
 }
 
-/// Runs `launch` as [`capture_until`] does, under a started runner, and passes the output to `heard` as it arrives. Returns `None` if
-/// the command was ended.
+/// Runs `launch` as [`capture_until`] does, under a started runner, and passes the output to `heard` as it arrives. A line in the run's own
+/// shell begins once `ready` completes, and never if that fails. Returns `None` if the command was ended.
 ///
 /// # Errors
-/// As [`capture_until`].
+/// As [`capture_until`], and the error of `ready`.
 pub async fn listen_until(
     started: PrespawnedRunner,
     launch: &Launch,
     judge: Arc<dyn Judge>,
+    ready: impl Future<Output = io::Result<()>>,
     until: impl Future<Output = ()>,
     heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
 ) -> io::Result<Option<ExitStatus>> {
@@ -82,7 +84,13 @@ pub async fn listen_until(
     let empty = std::fs::File::open("/dev/null")?;
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();
-    let mut answers = Box::pin(answer(from, to, judge));
+    let (begin, begins) = oneshot::channel();
+    let mut begin = Some(begin);
+    let mut answers = Box::pin(answer_and_begin(from, to, judge, async {
+        if begins.await.is_err() {
+            std::future::pending().await
+        }
+    }));
     let closed = Notify::new();
     let waited = async {
         let status = tokio::select! {
@@ -93,19 +101,29 @@ pub async fn listen_until(
         Ok(status)
     };
     let mut ended = Box::pin(with_output(waited, listen(stdout, stderr, heard)));
-    tokio::pin!(until);
-    let mut asks = true;
+    tokio::pin!(ready, until);
+    let (mut asks, mut failed) = (true, None);
     loop {
         tokio::select! {
             status = &mut ended => return status.map(Some),
             _ = &mut answers, if asks => asks = false,
+            recorded = &mut ready, if begin.is_some() => match (recorded, begin.take()) {
+                // The runner may have ended meanwhile.
+                (Ok(()), Some(begin)) => drop(begin.send(())),
+                (Ok(()), None) => {}
+                (Err(error), _) => {
+                    failed = Some(error);
+                    break;
+                }
+            },
             () = &mut until => break,
         }
     }
     // Closing the runner's socket makes it end all its descendants.
     drop(answers);
     closed.notify_one();
-    ended.await.map(|_| None)
+    ended.await?;
+    failed.map_or(Ok(None), Err)
 }
 
 /// Waits for the end of a command, and for the end of its output. A command may have passed its streams to a process of another run, so

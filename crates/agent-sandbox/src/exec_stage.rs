@@ -5,7 +5,7 @@
 //! input.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, setsid};
 
 use crate::launch::{self, Launch, Secret};
+use crate::wire::BEGIN;
 use crate::{descriptors, limits, shell, start};
 
 /// The hidden command of the exec stage.
@@ -52,7 +53,7 @@ fn become_client(runner: &str) -> (u8, String) {
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
-    let (launch, stdin, _until_then) = match receive_launch() {
+    let (launch, stdin, until_then) = match receive_launch() {
         Ok(launch) => launch,
         Err(error) => return (CANNOT_START, format!("did not receive what to start: {error}")),
     };
@@ -64,7 +65,7 @@ fn become_client(runner: &str) -> (u8, String) {
         return (NO_DOMAIN, error.to_string());
     }
     if launch.is_line() {
-        return (CANNOT_START, become_shell(&launch, &stdin).to_string());
+        return (CANNOT_START, become_shell(&launch, &stdin, &until_then).to_string());
     }
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.work_dir).stdin(stdin);
@@ -75,13 +76,15 @@ fn become_client(runner: &str) -> (u8, String) {
     (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
 }
 
-/// Becomes the run's shell. The program is this one, so it need not be started anew.
-fn become_shell(launch: &Launch, stdin: &OwnedFd) -> io::Error {
+/// Becomes the run's shell. The program is this one, so it need not be started anew. It prepares itself while the service still records
+/// what it is about to do.
+fn become_shell(launch: &Launch, stdin: &OwnedFd, mut runner: &UnixStream) -> io::Error {
+    let begin = || runner.read_exact(&mut [0; BEGIN.len()]);
     let ready =
         rustix::stdio::dup2_stdin(stdin).map_err(Into::into).and_then(|()| std::env::set_current_dir(&launch.work_dir));
     let args: Vec<OsString> = launch.args.iter().map(OsString::from).collect();
     let env = launch.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    match ready.and_then(|()| shell::start(&args, &env)) {
+    match ready.and_then(|()| shell::start(&args, &env, begin)) {
         Ok(()) => io::Error::other("the line is none"),
         Err(error) => error,
     }

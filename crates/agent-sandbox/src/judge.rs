@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::wire::{Answer, Question, QuestionBody, Reply, ReplyBody, Start};
+use crate::wire::{Answer, BEGIN, Question, QuestionBody, Reply, ReplyBody, Start};
 
 /// Decides about programs.
 #[async_trait]
@@ -36,9 +38,20 @@ pub trait Judge: Send + Sync + 'static {
 /// If reading from or writing to the runner fails.
 pub async fn answer(
     from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
+    to: impl AsyncWrite + Unpin,
     judge: Arc<dyn Judge>,
 ) -> io::Result<()> {
+    answer_and_begin(from, to, judge, std::future::pending()).await
+}
+
+/// Does the same, and lets the run's own shell begin once `begins` completes.
+pub(crate) async fn answer_and_begin(
+    from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    judge: Arc<dyn Judge>,
+    begins: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut begins = pin!(begins.fuse());
     let mut lines = BufReader::new(from).lines();
     let (answered, mut answers) = mpsc::unbounded_channel::<Reply>();
     let mut judging = PendingDecisions::default();
@@ -77,6 +90,7 @@ pub async fn answer(
                     let _ = answered.send(Reply { id, what });
                 });
             }
+            () = &mut begins => to.write_all(format!("{BEGIN}\n").as_bytes()).await?,
             Some(reply) = answers.recv() => {
                 let mut line = serde_json::to_vec(&reply)?;
                 line.push(b'\n');

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ use crate::broker::ListeningBroker;
 use crate::exec_stage::CANNOT_START;
 use crate::launch::Launch;
 use crate::watch::Watch;
-use crate::wire::{Question, QuestionBody};
+use crate::wire::{BEGIN, Question, QuestionBody};
 use crate::{cgroup, children, descriptors, exec_stage, launch, limits, reaper, start, tree};
 
 /// The hidden command of the runner.
@@ -193,7 +193,8 @@ async fn serve(
     let _ = launch::forward(&mut stage, &line, stdin);
     drop(line);
     stage.set_nonblocking(true)?;
-    let stage = tokio::net::UnixStream::from_std(stage)?;
+    // Closing this half would end the stage.
+    let (stage, mut to_stage) = tokio::net::UnixStream::from_std(stage)?.into_split();
     let mut answers = BufReader::new(from_service).lines();
     let exceeded = exceeded(watch, stage);
     tokio::pin!(exceeded);
@@ -211,6 +212,8 @@ async fn serve(
             _ = children.recv() => {}
             () = tokio::task::yield_now(), if reaped.may_go_on => {}
             line = answers.next_line() => match (line, &broker) {
+                // If the exec stage has ended, its exit code shows that.
+                (Ok(Some(line)), _) if line == BEGIN => drop(to_stage.write_all(BEGIN.as_bytes()).await),
                 (Ok(Some(line)), Some(broker)) => broker.answered(line.as_bytes()),
                 (Ok(Some(_)), None) => {}
                 // The service has closed its end.
@@ -234,7 +237,7 @@ async fn serve(
 
 /// Waits until the run exceeds a limit. `stage`: the exec stage's socket, which closes when it becomes the client. The exec stage
 /// cannot be inspected, and before the client starts there is nothing else to watch.
-async fn exceeded(watch: Option<Watch>, mut stage: tokio::net::UnixStream) -> String {
+async fn exceeded(watch: Option<Watch>, mut stage: OwnedReadHalf) -> String {
     let Some(watch) = watch else { return std::future::pending().await };
     // Nothing is ever sent. An error means that the socket closed, too.
     let _ = stage.read(&mut [0]).await;

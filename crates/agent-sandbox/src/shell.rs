@@ -34,7 +34,7 @@ pub(crate) const SNAPSHOT: &[u8] = b"SNAPSHOT_FILE=";
 /// Becomes bash, or reports the error on standard error. `args`: without the program's name.
 pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     // The client's own descriptors: its files and sockets.
-    match descriptors::close_inherited().and_then(|()| start(&args, &std::env::vars_os().collect())) {
+    match descriptors::close_inherited().and_then(|()| start(&args, &std::env::vars_os().collect(), || Ok(()))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // There is no other place to report to.
@@ -44,11 +44,12 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Becomes bash, unless a snapshot or the environment is asked for. `env`: the environment of the shell.
+/// Becomes bash, unless a snapshot or the environment is asked for. `env`: the environment of the shell. `begin` is called when all else is
+/// done.
 ///
 /// # Errors
-/// If the words are others than a client's, the broker does not know the run, or the domain cannot be entered.
-pub(crate) fn start(args: &[OsString], env: &Environment) -> io::Result<()> {
+/// If the words are others than a client's, the broker does not know the run, the domain cannot be entered, or `begin` fails.
+pub(crate) fn start(args: &[OsString], env: &Environment, begin: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let script = script_of(args)?;
     let socket = trampoline::present(b"shell", script.as_bytes(), env)?;
     let mut bytes = vec![0; 1024 * 1024];
@@ -59,6 +60,7 @@ pub(crate) fn start(args: &[OsString], env: &Environment) -> io::Result<()> {
     let spec: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
     let mut spec = spec.map_err(io::Error::other)?;
     if spec.plain {
+        begin()?;
         return Err(Command::new(&spec.bash).arg0("bash").args(args).env_clear().envs(env).exec());
     }
     if let Some(rest) = script.as_bytes().strip_prefix(SNAPSHOT) {
@@ -80,6 +82,7 @@ pub(crate) fn start(args: &[OsString], env: &Environment) -> io::Result<()> {
     let _held = at_its_number(socket)?;
     spec.limits.apply()?;
     spec.domain.enter_last().map_err(io::Error::other)?;
+    begin()?;
     let mut line = spelled(&spec).into_bytes();
     line.extend_from_slice(script.as_bytes());
     Err(Command::new(&spec.bash)

@@ -131,6 +131,9 @@ pub(crate) struct Reply {
     pub what: ReplyBody,
 }
 
+/// The line, among the answers, with which the service lets the run's own shell begin.
+pub(crate) const BEGIN: &str = "begin";
+
 /// The content of the answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ReplyBody {

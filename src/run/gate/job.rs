@@ -50,7 +50,7 @@ impl Runner {
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner().await?;
-        let JobLine { line, own } = match self
+        let JobLine { line, own, ready } = match self
             .shell_line(FileLine { text: line, effect: None, is_one_stream: false }, job, host, runner, settings)
             .await?
         {
@@ -71,7 +71,7 @@ impl Runner {
         let (kept, to) = (state.clone(), folder.clone());
         let copied = apart(move || kept.copy_into(&to, None)).await;
         copied.map_err(|error| internal("what the gate keeps cannot be read", error))?;
-        let ended = gate.run(job.cancel.cancelled()).await;
+        let ended = gate.run(ready, job.cancel.cancelled()).await;
         drop(own);
         let Some(GateEnd { verdict, refused }) = ended.map_err(|error| internal("the gate cannot be run", error))?
         else {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -248,11 +249,23 @@ async fn begin(
     }
     let run = job.run.clone();
     let made = async {
-        record_launch(&journal, &job, text, punctuality).await?;
+        let (has_begun, begins) = oneshot::channel();
+        let (journal_of_launch, begun) = (journal.clone(), job.clone());
+        let recorded = async move {
+            record_launch(&journal_of_launch, &begun, text, punctuality).await?;
+            // The attempt may have been cut off meanwhile.
+            let _ = has_begun.send(());
+            Ok(())
+        };
+        // What is being recorded cannot be cut off.
+        let cut_off = async {
+            let _ = begins.await;
+            cut_off.cancelled().await;
+        };
         let report = tokio::select! {
             biased;
-            report = attempt(&*launcher, job) => report,
-            () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
+            report = attempt(&*launcher, job, Box::pin(recorded)) => report?,
+            () = cut_off => AttemptReport::bare(AttemptEnd::Cancelled),
         };
         Ok((report, journal.effect(&run).await?.is_some()))
     };

@@ -2,11 +2,15 @@
 //! involved, so every restriction here also holds without the hook.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_sandbox::{Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system};
+use agent_sandbox::runner::PrespawnedRunner;
+use agent_sandbox::{
+    Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, listen_until, system,
+};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
@@ -73,12 +77,46 @@ impl Judge for Asked {
     }
 }
 
+/// The program that becomes a runner.
+const RUNNER: &str = env!("CARGO_BIN_EXE_ollim-shell");
+
 impl ShellPaths {
     /// Runs `line` in `cwd`, in the form in which the client passes it to its shell.
     pub fn run(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> LineResult {
+        let Some((launch, judge)) = self.launch(policy, granted, line, cwd) else {
+            return LineResult { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let asked = judge.clone();
+        let ended =
+            runtime.block_on(async { tokio::time::timeout(LONGEST, capture(Path::new(RUNNER), &launch, asked)).await });
+        let starts = std::mem::take(&mut *judge.seen.lock().unwrap());
+        let Ok(output) = ended else { return LineResult { output: String::new(), code: None, starts, cut_off: true } };
+        let output = output.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let output_text = String::from_utf8_lossy(&text).into_owned();
+        LineResult { output: output_text, code: output.status.code(), starts, cut_off: false }
+    }
+
+    /// Runs `line` in the job's shell, without a client, once `ready` completes. Returns the error of `ready`, or the exit code.
+    pub async fn run_once(
+        &self,
+        policy: &Policy,
+        line: &str,
+        ready: impl Future<Output = io::Result<()>>,
+    ) -> io::Result<Option<i32>> {
+        let (launch, judge) = self.launch(policy, &[], line, &self.home.work()).unwrap();
+        let launch = Launch { domain: None, ..launch };
+        let runner = PrespawnedRunner::start(Path::new(RUNNER)).await?;
+        let ended = listen_until(runner, &launch, judge, ready, std::future::pending(), &mut |_, _| {}).await?;
+        Ok(ended.and_then(|status| status.code()))
+    }
+
+    /// Returns the launch of `line`, with its judge. `None` if the policy grants no shell.
+    fn launch(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> Option<(Launch, Arc<Asked>)> {
         let run_dir = self.home.runs().join("0a1b2c3d");
         std::fs::create_dir_all(&run_dir).unwrap();
-        let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
+        let shell_binary = PathBuf::from(RUNNER);
         let plan = SandboxPlan {
             home: self.home.clone(),
             user_home: self.user_home.clone(),
@@ -92,9 +130,7 @@ impl ShellPaths {
             network: true,
             proxied: false,
         };
-        let Some(rights) = policy.shell(None) else {
-            return LineResult { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
-        };
+        let rights = policy.shell(None)?;
         let sandbox = JobSandbox::make(plan, Some(&rights)).unwrap();
         let limited = sandbox.for_client(true);
         let (mut domain, mut spec) = (limited.client.unwrap(), limited.shell.unwrap());
@@ -136,15 +172,6 @@ impl ShellPaths {
             writes: self.stubs_write.clone(),
             seen: Mutex::default(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let asked = judge.clone();
-        let ended =
-            runtime.block_on(async { tokio::time::timeout(LONGEST, capture(&shell_binary, &launch, asked)).await });
-        let starts = std::mem::take(&mut *judge.seen.lock().unwrap());
-        let Ok(output) = ended else { return LineResult { output: String::new(), code: None, starts, cut_off: true } };
-        let output = output.unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        let output_text = String::from_utf8_lossy(&text).into_owned();
-        LineResult { output: output_text, code: output.status.code(), starts, cut_off: false }
+        Some((launch, judge))
     }
 }
