@@ -1,7 +1,7 @@
 //! The file operations of the schedule: the pre-launch check, and the cleanup of a reminder's file.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -43,6 +43,11 @@ impl Files for HomeFiles {
             return;
         }
         self.definitions.reread_one(id, file.to_owned()).await;
+    }
+
+    async fn reread_cleaned(&self, mut cleaned: Vec<(DefinitionId, PathBuf)>) {
+        cleaned.retain(|(_, file)| pushed_id(file).is_none());
+        self.definitions.reread_each(cleaned).await;
     }
 
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {

@@ -253,6 +253,7 @@ mod tests {
             false
         }
         async fn reread(&self, _: &DefinitionId, _: &std::path::Path) {}
+        async fn reread_cleaned(&self, _: Vec<(DefinitionId, std::path::PathBuf)>) {}
         fn remove(&self, _: &std::path::Path, _: &str) -> io::Result<Removal> {
             Ok(Removal::Removed)
         }

@@ -2,7 +2,7 @@
 //! its outcome is recorded.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -31,6 +31,10 @@ pub trait Files: Send + Sync {
     /// Reads a definition's file again. Before this returns, it sends the current definition to the schedule, even
     /// if nothing has changed.
     async fn reread(&self, id: &DefinitionId, file: &Path);
+
+    /// Like [`Self::reread`], for files that the schedule has removed, moved away, or found changed. A file that is put back at once looks
+    /// like one that has stayed. Definitions of the database report each change by themselves.
+    async fn reread_cleaned(&self, cleaned: Vec<(DefinitionId, PathBuf)>);
 
     /// Removes a completed reminder's file, unless its text differs from `fired`.
     ///

@@ -138,8 +138,19 @@ impl LiveDefinitions {
     /// Reads a definition's file again, and sends the current definition to the schedule even if nothing has
     /// changed. Another task that found the change may not have sent it yet.
     pub async fn reread_one(&self, id: &DefinitionId, file: PathBuf) {
-        self.reread_files(vec![file]).await;
-        self.announce(id).await;
+        self.reread_each(vec![(id.clone(), file)]).await;
+    }
+
+    /// Like [`Self::reread_one`], for several definitions.
+    pub async fn reread_each(&self, definitions: Vec<(DefinitionId, PathBuf)>) {
+        if definitions.is_empty() {
+            return;
+        }
+        let (ids, files): (Vec<_>, Vec<_>) = definitions.into_iter().unzip();
+        self.reread_files(files).await;
+        for id in ids {
+            self.announce(&id).await;
+        }
     }
 
     /// Reads everything again.

@@ -192,16 +192,31 @@ fn what_waits_for_a_broken_file_ends_when_that_goes_or_becomes_another_job() {
     assert_eq!(bot.read("reminders/another.md"), Some(other), "it is another job's by now");
 }
 
-/// Its time has an outcome from when the person fired it. That must not end it in silence.
-#[test]
-fn a_reminder_that_is_put_back_by_hand_to_a_time_that_was_used_is_told_of() {
-    let bot = TestBot::new();
+/// Two reminders that the person fires before their time, and the texts of their files.
+fn fired_early(bot: &TestBot) -> Service<'_> {
     let at = now() + TimeDelta::seconds(8);
     let fields = |command: &str| format!("client: exec\ncommand: '{command}'\nallowed_tools: []\nbackground: true\n");
     for (id, command) in [("fails", "exit 1"), ("works", "exit 0")] {
         bot.write(&format!("reminders/{id}.md"), &reminder(at, &fields(command), "x"));
     }
-    let service = bot.start();
+    bot.start()
+}
+
+#[track_caller]
+fn both_are_told_of(bot: &TestBot, service: &Service) {
+    for (id, outcome) in [("fails", "failed"), ("works", "completed")] {
+        let told = format!("reminder {id} did not run: its time has had its run already, which was {outcome}");
+        service.until("it is told", || bot.json(["inbox"]).to_string().contains(&told).then_some(()));
+        assert!(bot.read(&format!("reminders/failed/{id}.md")).is_some());
+        assert_eq!(bot.runs(id).len(), 1);
+    }
+}
+
+/// Its time has an outcome from when the person fired it. That must not end it in silence.
+#[test]
+fn a_reminder_that_is_put_back_by_hand_to_a_time_that_was_used_is_told_of() {
+    let bot = TestBot::new();
+    let service = fired_early(&bot);
     let text = bot.read("reminders/works.md").unwrap();
     for id in ["fails", "works"] {
         service.fire(id);
@@ -210,13 +225,33 @@ fn a_reminder_that_is_put_back_by_hand_to_a_time_that_was_used_is_told_of() {
     // The service has seen that they are gone.
     bot.write("reminders/after.md", &reminder(now(), "client: notify\n", "x"));
     service.until_ended("after", 1);
-    std::fs::rename(bot.path("reminders/failed/fails.md"), bot.path("reminders/fails.md")).unwrap();
+    fs::rename(bot.path("reminders/failed/fails.md"), bot.path("reminders/fails.md")).unwrap();
     bot.write("reminders/works.md", &text);
-    for (id, outcome) in [("fails", "failed"), ("works", "completed")] {
-        let told = format!("reminder {id} did not run: its time has had its run already, which was {outcome}");
-        service.until("it is told", || bot.json(["inbox"]).to_string().contains(&told).then_some(()));
-        assert!(bot.read(&format!("reminders/failed/{id}.md")).is_some());
-        assert_eq!(bot.runs(id).len(), 1);
-    }
+    both_are_told_of(&bot, &service);
+    service.stop();
+}
+
+/// The watch on the folder sees no change of a file that is put back before its removal was read.
+#[test]
+fn a_reminder_that_is_put_back_at_once_to_a_time_that_was_used_is_told_of() {
+    let bot = TestBot::new();
+    let service = fired_early(&bot);
+    std::thread::scope(|scope| {
+        for (id, from) in [("fails", "reminders/failed/fails.md"), ("works", "copy")] {
+            let file = bot.path(&format!("reminders/{id}.md"));
+            bot.write("copy", &bot.read("reminders/works.md").unwrap());
+            let from = bot.path(from);
+            scope.spawn(move || {
+                while file.exists() {
+                    std::thread::yield_now();
+                }
+                fs::rename(from, file).unwrap();
+            });
+        }
+        for id in ["fails", "works"] {
+            service.fire(id);
+        }
+    });
+    both_are_told_of(&bot, &service);
     service.stop();
 }

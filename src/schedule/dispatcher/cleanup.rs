@@ -2,7 +2,8 @@
 //! any other to `reminders/failed/`. A start completes the cleanups that the previous process left.
 
 use std::io;
-use std::path::Path;
+use std::mem;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,15 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Cleanup {
     recorded: ConcludedReminder,
-    /// When it is retried, if it failed. Otherwise the file has changed, and the watch on the folders reports that.
+    /// When it is retried, if it failed. Otherwise the file has changed, and is retried once that is read.
     pub(super) retry_at: Option<Instant>,
+}
+
+/// Files to read again after their cleanup. One task reads all of them: to take in one change of 100,000 files takes as long as many.
+#[derive(Debug, Default)]
+pub(super) struct CleanedFiles {
+    waiting: Vec<(DefinitionId, PathBuf)>,
+    is_reading: bool,
 }
 
 /// The action for a file.
@@ -78,7 +86,7 @@ impl Dispatcher {
         };
         let (fired, untold) =
             (Arc::clone(&recorded.text), untold(&recorded, how, loaded.and_then(|loaded| loaded.definition.maker())));
-        let at = recorded.occurrence.at;
+        let (at, cleaned) = (recorded.occurrence.at, file.clone());
         let task = async move {
             let acted = tokio::task::spawn_blocking(move || act(&*files, (&file, at), &fired, action)).await;
             let (removal, moved) = acted.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
@@ -91,7 +99,11 @@ impl Dispatcher {
             Ok(removal)
         };
         self.spawn(task, move |this, result| {
+            if result.is_ok() {
+                this.cleaned.waiting.push((recorded.occurrence.id.clone(), cleaned));
+            }
             this.on_cleaned(recorded, result, is_retry);
+            this.reread_cleaned();
             Ok(())
         });
     }
@@ -102,6 +114,11 @@ impl Dispatcher {
             Ok(Removal::Removed) => {
                 if is_retry {
                     tracing::info!(%id, "the file of a reminder that is done was removed or moved");
+                }
+                // A file that was put back meanwhile fires again, to find its record.
+                let entry = self.definitions.get_mut(&id);
+                if let Some(entry) = entry.filter(|entry| entry.claimed == Some(recorded.occurrence.at)) {
+                    entry.claimed = None;
                 }
                 return;
             }
@@ -117,6 +134,21 @@ impl Dispatcher {
             }
         };
         self.cleanups.insert(id, Cleanup { recorded, retry_at });
+    }
+
+    /// Has the files read again that were removed, moved away, or found changed. The watch on the folders sees no change if a file was put
+    /// back at once.
+    fn reread_cleaned(&mut self) {
+        if self.cleaned.is_reading || self.cleaned.waiting.is_empty() {
+            return;
+        }
+        self.cleaned.is_reading = true;
+        let (files, cleaned) = (Arc::clone(&self.files), mem::take(&mut self.cleaned.waiting));
+        self.spawn(async move { files.reread_cleaned(cleaned).await }, |this, ()| {
+            this.cleaned.is_reading = false;
+            this.reread_cleaned();
+            Ok(())
+        });
     }
 
     /// Retries failed cleanups whose time has come. When the service is stopping, the next process does.

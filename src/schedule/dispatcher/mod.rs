@@ -46,7 +46,7 @@ use crate::journal::{ConcludedReminder, ConsecutiveFailures, Journal, JournalErr
 pub use phase::LONGEST_END;
 pub use waking::cannot_wake;
 
-use cleanup::Cleanup;
+use cleanup::{CleanedFiles, Cleanup};
 use phase::Phase;
 
 /// Why the dispatcher ended by itself.
@@ -93,6 +93,8 @@ pub struct Dispatcher {
     /// Number of answers from the person to questions.
     answers: u64,
     cleanups: HashMap<DefinitionId, Cleanup>,
+    /// Files to read again after a cleanup.
+    cleaned: CleanedFiles,
     /// The hosts that share the work.
     sharing: Sharing,
     /// Tasks that wait for occurrences of other hosts. The schedule ends without them.
@@ -168,6 +170,7 @@ impl Dispatcher {
             pause_asking: false,
             failing_by_journal: Vec::new(),
             cleanups: HashMap::new(),
+            cleaned: CleanedFiles::default(),
             cut_off: CancellationToken::new(),
         }
     }

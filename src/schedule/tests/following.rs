@@ -428,6 +428,35 @@ async fn a_done_reminder_that_comes_back_is_cleaned_up() {
     process.stop(Duration::ZERO).await;
 }
 
+/// A file that is put back before its removal was seen looks like one that has stayed. It is treated like one that is put back later.
+#[tokio::test(start_paused = true)]
+async fn a_done_reminder_that_is_put_back_at_once_is_cleaned_up_again() {
+    for (end, failed) in [(None, 0), (Some(fails(FailureClass::ErrorResult)), 1)] {
+        let world = World::new();
+        world.script(move |_| end.clone().into_iter().collect());
+        world.files.comes_back.store(true, Ordering::SeqCst);
+        let process = world.begin(&[reminder("tea")]);
+        minutes(61).await;
+        assert_eq!((world.starts().len(), world.remaining_files()), (1, Vec::new()));
+        assert_eq!(world.files_failed().len(), failed);
+        let told = world.notifications().into_iter().filter(|text| text.contains("its time has had its run already"));
+        assert_eq!(told.count(), failed);
+        process.stop(Duration::ZERO).await;
+    }
+}
+
+/// An edit that the watch has seen before the cleanup found it.
+#[tokio::test(start_paused = true)]
+async fn a_reminder_that_is_edited_during_its_cleanup_is_kept() {
+    let world = World::new();
+    world.files.edited_meanwhile.store(true, Ordering::SeqCst);
+    let process = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    assert_eq!((world.starts().len(), world.remaining_files()), (1, Vec::new()));
+    assert_eq!((world.files_failed().len(), world.notifications().len()), (1, 1));
+    process.stop(Duration::ZERO).await;
+}
+
 /// A full re-read: definitions missing from it are gone, unchanged ones stay as they were.
 #[tokio::test(start_paused = true)]
 async fn the_safety_net_changes_nothing_that_has_not_changed() {

@@ -203,6 +203,10 @@ pub(super) struct Disk {
     pub(super) faults: AtomicU32,
     /// Whether every file changes each time it is looked at.
     pub(super) restless: AtomicBool,
+    /// Whether the next file that is removed or moved away is put back at once.
+    pub(super) comes_back: AtomicBool,
+    /// Whether the next file to be removed is edited before, and the schedule told.
+    pub(super) edited_meanwhile: AtomicBool,
     /// The definition for each text.
     means: Mutex<HashMap<String, Definition>>,
     /// The schedule to notify. Not a handle, since the schedule ends when the last of those is dropped.
@@ -236,6 +240,15 @@ impl Disk {
         }
         self.faults.store(left - 1, Ordering::SeqCst);
         Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem))
+    }
+
+    /// Returns whether the file was there.
+    fn take_away(&self, files: &mut BTreeMap<PathBuf, String>, file: &Path) -> bool {
+        let Some(text) = files.remove(file) else { return false };
+        if self.comes_back.swap(false, Ordering::SeqCst) {
+            files.insert(file.to_owned(), text);
+        }
+        true
     }
 
     /// Asserts that the outcome is on the disk before the file is touched.
@@ -275,21 +288,35 @@ impl Files for Disk {
         }
     }
 
+    /// Reports only files that are there: each test reports removals itself.
+    async fn reread_cleaned(&self, cleaned: Vec<(DefinitionId, PathBuf)>) {
+        let Some(schedule) = self.schedule() else { return };
+        let there = cleaned.iter().filter_map(|(_, file)| self.definition(file));
+        there.for_each(|definition| schedule.upsert(loaded(&definition)));
+    }
+
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {
         self.outcome_is_recorded(file);
         self.fault()?;
+        if self.edited_meanwhile.swap(false, Ordering::SeqCst)
+            && let (Some(mut edited), Some(schedule)) = (self.definition(file), self.schedule())
+        {
+            edited.body.push('!');
+            self.write(std::slice::from_ref(&edited));
+            schedule.upsert(loaded(&edited));
+        }
         let mut files = self.files.lock().unwrap();
         if files.get(file).is_some_and(|text| text != fired) {
             return Ok(Removal::Changed);
         }
-        files.remove(file);
+        self.take_away(&mut files, file);
         Ok(Removal::Removed)
     }
 
     fn move_to_failed(&self, file: &Path, _: DateTime<Utc>, reason: &str) -> io::Result<bool> {
         self.outcome_is_recorded(file);
         self.fault()?;
-        let was_there = self.files.lock().unwrap().remove(file).is_some();
+        let was_there = self.take_away(&mut self.files.lock().unwrap(), file);
         if was_there {
             self.failed.lock().unwrap().insert(file.to_owned(), reason.to_owned());
         }
@@ -329,6 +356,8 @@ impl World {
             failed: Mutex::default(),
             faults: AtomicU32::new(0),
             restless: AtomicBool::new(false),
+            comes_back: AtomicBool::new(false),
+            edited_meanwhile: AtomicBool::new(false),
             means: Mutex::default(),
             told: Mutex::default(),
         };
