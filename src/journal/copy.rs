@@ -14,7 +14,7 @@ use super::open::{keep_aside, open, open_reader};
 use super::{HostRecord, JournalError, JournalLocation, JournalReader, settings};
 use crate::clock::Clock;
 
-/// The tables, each after those that its rows refer to, with their key columns.
+/// The tables, each after those that its rows refer to, with their key columns. Without those that are of hosts.
 const TABLES: &[(&str, &[&str])] = &[
     ("definition_seen", &["id"]),
     ("streak", &["id"]),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::database::{Connection, Row, ToValue, params};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, ObservedGeneration, failing};
@@ -17,6 +17,9 @@ use crate::definition::DefinitionId;
 
 /// Why a run was cut off, unless something else is known.
 pub const SERVICE_ENDED: &str = "the service ended while it was going";
+
+/// Time in which the person is told only once of a file that comes back on several hosts: they keep their files equal.
+const TOLD_ONCE: TimeDelta = TimeDelta::minutes(1);
 
 /// An occurrence without an outcome, as its last attempt left it.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +69,7 @@ pub struct ConcludedReminder {
     pub outcome: RunState,
     /// Why it was not completed.
     pub error: Option<String>,
-    /// Whether its file was removed or moved away before.
+    /// Whether its file was removed or moved away before, on this host.
     pub file_was_done: bool,
     /// Whether a person fired it before its time.
     pub ran_early: bool,
@@ -117,7 +120,10 @@ impl Journal {
                 Ok(RecoveryWork {
                     unfinished: connection.all(&of_host, [connection.host()], unfinished)?,
                     recorded: connection.all(
-                        &recorded_sql("o.kind = 'reminder' AND NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1"),
+                        &recorded_sql(
+                            "?1",
+                            "o.kind = 'reminder' AND NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1",
+                        ),
                         [connection.host()],
                         recorded,
                     )?,
@@ -144,8 +150,8 @@ impl Journal {
         self.writer
             .read(move |connection| {
                 let found = connection.one(
-                    &recorded_sql("o.id = ?1 AND o.at = ?2"),
-                    params![occurrence.id.as_str(), ms(occurrence.at)],
+                    &recorded_sql("?3", "o.id = ?1 AND o.at = ?2"),
+                    params![occurrence.id.as_str(), ms(occurrence.at), connection.host()],
                     |row| Ok(recorded(row)),
                 )?;
                 found.transpose()
@@ -154,7 +160,7 @@ impl Journal {
     }
 
     /// Records that a reminder's file was removed or moved away, so this occurrence needs nothing more. `message` notifies the person of
-    /// it, in the same commit.
+    /// it, in the same commit, unless another host has done so at this moment.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
@@ -167,7 +173,11 @@ impl Journal {
                     "UPDATE occurrence SET file_done = TRUE WHERE id = ?1 AND at = ?2",
                     params![occurrence.id.as_str(), ms(occurrence.at)],
                 )?;
-                message.as_ref().map(|message| insert_message(connection, message, clock.now())).transpose()
+                let now = clock.now();
+                let is_told = message.is_some() && told_elsewhere(connection, &occurrence, now)?;
+                note_gone(connection, &occurrence, message.as_ref().map(|_| now))?;
+                let message = message.as_ref().filter(|_| !is_told);
+                message.map(|message| insert_message(connection, message, now)).transpose()
             })
             .await?;
         if let Some(number) = number {
@@ -175,6 +185,37 @@ impl Journal {
         }
         Ok(())
     }
+
+    /// Records that a reminder's file is gone on this host, if the reminder has an outcome by now: another host ran it, and this one took
+    /// over the removal of the file.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn file_gone(&self, occurrence: Occurrence) -> Result<(), JournalError> {
+        self.writer.commit(move |connection| note_gone(connection, &occurrence, None)).await
+    }
+}
+
+fn note_gone(
+    connection: &Connection,
+    occurrence: &Occurrence,
+    told_at: Option<DateTime<Utc>>,
+) -> Result<(), JournalError> {
+    let Some(host) = connection.host() else { return Ok(()) };
+    let sql = "INSERT INTO file_gone (occurrence, host, told_at)
+         SELECT number, ?3, CAST(?4 AS BIGINT) FROM occurrence WHERE id = ?1 AND at = ?2 AND outcome IS NOT NULL
+         ON CONFLICT (occurrence, host) DO UPDATE SET told_at = coalesce(excluded.told_at, file_gone.told_at)";
+    let values = params![occurrence.id.as_str(), ms(occurrence.at), host, told_at.map(ms)];
+    connection.execute(sql, values).map(drop)
+}
+
+/// Returns whether the person has just been told that the file came back on another host.
+fn told_elsewhere(connection: &Connection, occurrence: &Occurrence, now: DateTime<Utc>) -> Result<bool, JournalError> {
+    let Some(host) = connection.host() else { return Ok(false) };
+    let sql = "SELECT g.host FROM file_gone g JOIN occurrence o ON o.number = g.occurrence
+         WHERE o.id = ?1 AND o.at = ?2 AND g.host <> ?3 AND g.told_at > ?4";
+    let values = params![occurrence.id.as_str(), ms(occurrence.at), host, ms(now - TOLD_ONCE)];
+    Ok(connection.one(sql, values, |row| row.get::<String>(0))?.is_some())
 }
 
 pub(super) const UNFINISHED: &str = "
@@ -190,9 +231,12 @@ JOIN run r ON r.occurrence = o.number AND r.attempt = (SELECT max(attempt) FROM 
 LEFT JOIN definition_text t ON t.number = o.text
 WHERE o.outcome IS NULL ORDER BY o.number";
 
-fn recorded_sql(which: &str) -> String {
+/// `host`: the parameter that is this host.
+fn recorded_sql(host: &str, which: &str) -> String {
     format!(
-        "SELECT o.id, o.kind, o.at, o.file, o.outcome, o.file_done, o.claimed, t.text, r.error
+        "SELECT o.id, o.kind, o.at, o.file, o.outcome, o.claimed, t.text, r.error,
+           o.file_done AND (CAST({host} AS TEXT) IS NULL
+             OR EXISTS (SELECT 1 FROM file_gone g WHERE g.occurrence = o.number AND g.host = {host})) AS file_done
          FROM occurrence o
          JOIN run r ON r.occurrence = o.number
            AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)

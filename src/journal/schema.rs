@@ -316,6 +316,15 @@ CREATE INDEX definition_due ON definition (next_due, id);
 -- Without it, each text that is deleted costs a look at every occurrence. A server has had it from the beginning.
 CREATE INDEX IF NOT EXISTS occurrence_text ON occurrence (text);
 ",
+    "
+-- Hosts on which the file of a reminder with an outcome is gone. `told_at`: when the person was told that it had come back there.
+CREATE TABLE file_gone (
+    occurrence INTEGER NOT NULL REFERENCES occurrence (number) ON DELETE CASCADE,
+    host TEXT NOT NULL,
+    told_at INTEGER,
+    PRIMARY KEY (occurrence, host)
+) WITHOUT ROWID;
+",
 ];
 
 /// Returns the schema of a file; 0 if it is empty.

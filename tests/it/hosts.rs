@@ -878,3 +878,30 @@ fn a_broken_setting_does_not_bring_back_the_journal_of_before_the_move() {
     assert_ne!(runs.code, 0, "{runs:?}");
     assert!(runs.stderr.contains("config.yaml"), "{runs:?}");
 }
+
+/// Each host has its own file. That of the host which did not run the reminder is removed with the other's.
+#[test]
+fn a_reminder_that_is_put_back_on_any_host_to_a_time_that_was_used_is_told_of_once() {
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::new(), &server, name));
+    let at = now() + TimeDelta::seconds(30);
+    let fields = "client: exec\ncommand: 'exit 1'\nallowed_tools: []\nbackground: true\n";
+    let text = reminder(at, fields, "x");
+    bots[0].write("reminders/tea.md", &text);
+    let [attic, home] = [bots[0].start(), bots[1].start()];
+    home.until("it has the file", || bots[1].read("reminders/tea.md"));
+    attic.fire("tea");
+    attic.until("no host has the file", || bots.iter().all(|bot| bot.read("reminders/tea.md").is_none()).then_some(()));
+    home.until("it is recorded", || (server.psql("SELECT count(*) FROM file_gone") == "2").then_some(()));
+    std::fs::remove_file(bots[0].path("reminders/failed/tea.md")).unwrap();
+    bots[1].write("reminders/tea.md", &text);
+    attic.until("it has the file again", || bots[0].read("reminders/tea.md"));
+    home.until("no host has the file", || bots.iter().all(|bot| bot.read("reminders/tea.md").is_none()).then_some(()));
+    assert!(bots.iter().any(|bot| bot.read("reminders/failed/tea.md").is_some()), "it is kept");
+    let told = "SELECT count(*) FROM message WHERE text LIKE 'reminder tea did not run: its time has had its run%'";
+    home.until("the person is told", || (server.psql(told) == "1").then_some(()));
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
+    attic.stop();
+    home.stop();
+    assert_eq!(server.psql(told), "1");
+}

@@ -57,8 +57,7 @@ impl Dispatcher {
             RunState::Skipped => by_gate,
             outcome => outcome == RunState::Completed,
         };
-        // Each host has its own file, and the journal knows only of one.
-        let came_back = recorded.file_was_done && !self.sharing.is_shared() && (!completed || recorded.ran_early);
+        let came_back = recorded.file_was_done && (!completed || recorded.ran_early);
         let was_edited = loaded.is_some_and(|loaded| loaded.text != recorded.text);
         let action = match loaded {
             None if self.definitions.has_file(&file) => Action::Leave,

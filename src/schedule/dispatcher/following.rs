@@ -11,7 +11,7 @@ use super::super::command::Loaded;
 use super::super::definitions::{InsertEffects, Observed, due_at};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{ConsecutiveFailures, EventKind, Journal, JournalError, ObservedGeneration};
+use crate::journal::{ConsecutiveFailures, EventKind, Journal, JournalError, ObservedGeneration, Occurrence};
 
 /// Maximum number of definitions in one request to the journal, so that 100,000 need little memory.
 const BATCH: usize = 5000;
@@ -127,16 +127,28 @@ impl Dispatcher {
     pub(super) fn remove(&mut self, id: &DefinitionId) {
         if let Some(entry) = self.definitions.remove(id) {
             self.recheck_edited(id);
+            let removed_early = self.removed_early(&entry.loaded.definition);
             let (files, id) = (Arc::clone(&self.files), id.clone());
             // A file that exists but is not valid keeps its watermark: once corrected, it is the same definition.
             let exists = tokio::task::spawn_blocking(move || files.is_there(&entry.loaded.definition.file));
             self.spawn(exists, |this, exists| {
                 if !exists.unwrap_or(true) {
                     this.forget_removed(vec![id]);
+                    if let Some(occurrence) = removed_early {
+                        let journal = this.journal.clone();
+                        this.note(async move { journal.file_gone(occurrence).await });
+                    }
                 }
                 Ok(())
             });
         }
+    }
+
+    /// Returns the occurrence of a reminder whose file is gone before its time, if another host may have run it.
+    fn removed_early(&self, definition: &Definition) -> Option<Occurrence> {
+        let at = due_at(definition).filter(|at| self.sharing.is_shared() && *at > self.clock.now())?;
+        let is_file = definition.kind() == Kind::Reminder && !definition.is_pushed();
+        is_file.then(|| Occurrence { id: definition.id.clone(), kind: Kind::Reminder, at })
     }
 
     pub(super) fn forget_removed(&mut self, mut ids: Vec<DefinitionId>) {
