@@ -6,15 +6,31 @@ use std::sync::Arc;
 use super::{App, Caller, runs};
 use crate::definition::{Definition, DefinitionId, Kind, Problem, Severity};
 use crate::refusal::Refusal;
-use crate::run::limits::{MakersOf, in_database, last_run, limit};
+use crate::run::limits::{MakersOf, in_database, last_run, limit, needs_approval};
 
 type Definitions = BTreeMap<DefinitionId, Arc<Definition>>;
 
-/// Returns a job as its runs are limited by its makers.
+/// Returns a job as its runs are limited by its makers, with the approval that they ask for.
 ///
 /// # Errors
 /// A sentence that names the right which it has and a maker does not have, or an error of the journal.
 pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) -> Result<Definition, Refusal> {
+    let makers = makers_of(job, definitions, app)?;
+    let limited = limit(job, &makers, &app.config()?.main_tools, &app.places())?;
+    Ok(Definition { approve: needs_approval(job, &makers), ..limited })
+}
+
+/// Returns a job with the approval that its makers ask for. If they cannot be read, it does not run at all, and is as in its file.
+pub(super) fn with_approval(job: &Arc<Definition>, definitions: &Definitions, app: &App) -> Arc<Definition> {
+    let is_asked = |makers: Vec<_>| needs_approval(job, &makers);
+    match job.approve || job.created_by.is_none() || !makers_of(job, definitions, app).is_ok_and(is_asked) {
+        true => Arc::clone(job),
+        false => Arc::new(Definition { approve: true, ..Definition::clone(job) }),
+    }
+}
+
+/// Returns the makers that limit a job.
+fn makers_of(job: &Definition, definitions: &Definitions, app: &App) -> Result<Vec<Arc<Definition>>, Refusal> {
     let mut makers = MakersOf::default();
     while let Some(id) = makers.next(job) {
         if let Some(found) = present(&id, definitions) {
@@ -30,7 +46,7 @@ pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) ->
             },
         }
     }
-    limit(job, &makers.limits()?, &app.config()?.main_tools, &app.places())
+    makers.limits()
 }
 
 /// Warns of jobs that do not run, since a maker has less by now, and of routines whose makers are gone. Only for the person: a job could

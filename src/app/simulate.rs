@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::words::conditions;
-use super::{App, budget, jobs, push, runs, service, suppressed, when, why};
+use super::{App, budget, jobs, made, push, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
 use crate::journal::{Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
@@ -104,7 +104,8 @@ pub(super) fn simulated(
     let on_events = chosen.iter().filter_map(|one| Some((one.id.clone(), unforeseen(one)?))).collect();
     asked -= chosen[..asked].iter().filter(|one| unforeseen(one).is_some()).count();
     chosen.retain(|one| unforeseen(one).is_none());
-    let jobs: Vec<RunEstimate> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
+    let chosen = chosen.iter().map(|one| made::with_approval(one, &loaded.definitions, app));
+    let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let subjects: Vec<SimulatedJob> = jobs.iter().map(|job| job.subject(held(&job.definition))).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();

@@ -8,8 +8,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
-use super::{App, jobs, push, runs, when};
-use crate::definition::{Definition, DefinitionId, Recurrence, Trigger};
+use super::{App, jobs, made, push, runs, when};
+use crate::definition::{Definition, DefinitionId, Loaded, Recurrence, Trigger};
 use crate::journal::{JournalReader, RunState};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
@@ -82,6 +82,7 @@ pub(super) fn next(
         suppressed.others(named)
     };
     let (mut occurrences, left_out) = coming(&chosen, from, now, until, count, each);
+    with_approval(&mut occurrences, &loaded, app);
     // An unreadable journal does not prevent showing occurrences; `status` reports it.
     if let Ok(journal) = runs::open(app) {
         with_last(&mut occurrences, &journal)?;
@@ -110,6 +111,18 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let (occurrences, left_out) = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, each);
     let (disabled, on_events) = (Vec::new(), Vec::new());
     Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events, unread })
+}
+
+/// Adds the approval that a job's makers ask for.
+fn with_approval(occurrences: &mut [Occurrence], loaded: &Loaded, app: &App) {
+    let mut known: HashMap<DefinitionId, Arc<Definition>> = HashMap::new();
+    for occurrence in occurrences.iter_mut().filter(|one| one.definition.created_by.is_some()) {
+        let definition = &occurrence.definition;
+        let asked = known
+            .entry(definition.id.clone())
+            .or_insert_with(|| made::with_approval(definition, &loaded.definitions, app));
+        occurrence.definition = Arc::clone(asked);
+    }
 }
 
 /// Adds the states of the latest runs.

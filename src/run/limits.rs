@@ -46,10 +46,9 @@ impl Spawner {
         limited.map(Arc::new)
     }
 
-    /// Returns whether the person approves each run of a job: its own file or that of a maker has `approve`. A maker's file with an error
-    /// needs none, since nothing runs then.
+    /// See [`needs_approval`]. A maker's file with an error needs none, since nothing runs then.
     pub(super) async fn needs_approval(&self, job: &Definition) -> bool {
-        job.approve || self.limits_of(job).await.is_ok_and(|limits| limits.iter().any(|maker| maker.approve))
+        job.approve || self.limits_of(job).await.is_ok_and(|makers| needs_approval(job, &makers))
     }
 
     /// Returns the restrictions that a job's conversation has now. `fired`: the job as it was when the run fired.
@@ -145,6 +144,12 @@ fn limits_alike(one: &Definition, other: &Definition) -> bool {
         (one, other) => one.is_none() && other.is_none(),
     };
     one.approve == other.approve && has_same_rights
+}
+
+/// Returns whether the person approves each run of a job that falls due: its own file or that of a maker has `approve`.
+#[must_use]
+pub fn needs_approval(job: &Definition, makers: &[Arc<Definition>]) -> bool {
+    job.approve || makers.iter().any(|maker| maker.approve)
 }
 
 /// Returns a job with the restrictions that its makers add. May take seconds if the lists are long.

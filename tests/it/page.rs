@@ -286,6 +286,7 @@ fn what_is_paused_is_said_where_it_would_come() {
         page.bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '* * * * *'\n{job}---\n"));
     };
     job("asks", "approve: true\n");
+    job("made", "created_by: asks\n");
     job("idle", "enabled: false\n");
     job("ran", "");
     job("broken", "retry: x\n");
@@ -301,6 +302,7 @@ fn what_is_paused_is_said_where_it_would_come() {
     service.until("it is read", || shown("/next").contains("Paused: idle, ran").then_some(()));
     let next = shown("/next");
     assert!(next.contains("Everything is paused: what falls due waits") && next.contains(" asks you first"), "{next}");
+    assert_eq!(next.matches(" asks you first").count(), 6, "what it has made asks, too: {next}");
     let timeline = shown("/");
     for said in
         ["Everything is paused: what", "ran paused", "1 job has nothing in this time, 1 paused. 1 file has an error."]

@@ -449,6 +449,34 @@ fn what_a_job_has_made_asks_once_its_maker_does() {
     service.stop();
 }
 
+/// What is shown beforehand is what happens at the time.
+#[test]
+fn what_a_maker_asks_for_is_shown_before_the_run() {
+    let bot = TestBot::new();
+    let exec = "background: true\nclient: exec\ncommand: 'true'\nallowed_tools: []\n";
+    let job = |id: &str, fields: &str| {
+        bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 * * * *'\n{exec}{fields}---\nx\n"));
+    };
+    job("made", "created_by: middle\n");
+    job("middle", "created_by: maker\n");
+    let shown = || {
+        [["fire", "made", "--dry-run"].as_slice(), &["next", "made"], &["simulate", "made"], &["why", "made"]]
+            .map(|words| bot.ok(words.iter().copied()))
+    };
+    job("maker", "");
+    let service = bot.start();
+    for said in shown() {
+        assert!(!said.contains("asks you first") && !said.contains("you approve it"), "{said}");
+    }
+    job("maker", "approve: true\n");
+    let [dry_run, next, simulated, why] = shown();
+    assert!(dry_run.contains("when it falls due it asks you first (`approve`)"), "{dry_run}");
+    assert!(next.contains("asks you first"), "{next}");
+    assert!(simulated.contains("skipped unless you approve it"), "{simulated}");
+    assert!(why.contains("if you approve it"), "{why}");
+    service.stop();
+}
+
 /// Jobs that jobs have made do not flood the person: the ninth is asked about when one of the others is answered.
 #[test]
 fn jobs_of_jobs_ask_a_few_questions_at_a_time() {

@@ -11,7 +11,7 @@ use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, Starter, budget, times};
+use crate::app::{App, Starter, budget, made, times};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
@@ -105,7 +105,7 @@ fn state_of_service(app: &App) -> (Option<ServiceStatus>, bool, Starter) {
 impl Facts {
     pub(super) fn of(id: DefinitionId, loaded: Loaded, journal: &JournalReader, app: &App) -> Result<Self, Refusal> {
         let now = app.now();
-        let definition = loaded.definitions.get(&id).cloned();
+        let definition = loaded.definitions.get(&id).map(|one| made::with_approval(one, &loaded.definitions, app));
         let problem = loaded.problems.iter().find(|problem| is_fault_of(problem, &id));
         let problem = problem.filter(|_| definition.is_none()).cloned();
         let suppressed = Suppressed::known_to(journal, &loaded, app);

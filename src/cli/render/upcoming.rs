@@ -6,7 +6,7 @@ use super::View;
 use crate::app::{Occurrence, OccurrenceLimit, Upcoming, summary, times, words};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId};
 use crate::journal::RunState;
 
 /// Renders a table, then the jobs that fire on events and the paused ones.
@@ -89,6 +89,11 @@ pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
     occurrences.iter().map(of).collect()
 }
 
+fn what(definition: &Definition) -> String {
+    let asks = if definition.approve { " (asks you first)" } else { "" };
+    format!("{}{asks}", summary(definition))
+}
+
 /// The columns of [`rows`] that a narrow terminal drops, in this order: the kind, and the relative time.
 pub(super) const LEAST: &[usize] = &[3, 1];
 
@@ -107,7 +112,7 @@ pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {
             Cell::new(last.map(ended).unwrap_or_default(), if bad { BAD } else { FAINT }),
             definition.kind().to_string().into(),
             Cell::new(definition.id.as_str(), STRONG),
-            summary(definition).into(),
+            what(definition).into(),
         ]
     };
     let header = ["NEXT", "", "LAST", "KIND", "ID", "WHAT"].map(|name| Cell::new(name, FAINT)).to_vec();
