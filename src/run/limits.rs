@@ -2,7 +2,7 @@
 //!
 //! A job that another job has made runs as if it were made now: with the restrictions that its maker's file adds, and not at all if it
 //! has more rights than its maker. So a right that the person takes from a job is taken from what it has made, too. A turn that continues
-//! a job's conversation has the rights of the job's present file.
+//! a job's conversation has the rights of the job's present file. A spawned agent that begins has no more than its caller has then.
 //!
 //! The file of a reminder is removed once it has fired. So a maker that is gone counts as it was when it ran last. A chain counts as its
 //! waiting check. A maker whose file has an error lets nothing run.
@@ -14,7 +14,7 @@ use super::spawn::Spawner;
 use crate::definition::{Background, Defaults, Definition, DefinitionId, Kind, Mode, parse, parse_pushed};
 use crate::home::Home;
 use crate::journal::{JournalError, JournalReader, RunId};
-use crate::policy::{BgForkConfig, PathRoots, ToolPattern, attenuate};
+use crate::policy::{BgForkConfig, PathRoots, ToolPattern, UpdateMode, attenuate};
 use crate::refusal::Refusal;
 
 /// Maximum number of makers above a job.
@@ -29,14 +29,22 @@ impl Spawner {
     /// # Errors
     /// A sentence, without words of the job, if it has more rights than a maker, or if a maker's file has an error.
     pub(super) async fn limited(&self, job: &Arc<Definition>) -> Result<Arc<Definition>, Refusal> {
-        if job.created_by.is_none() {
-            return Ok(Arc::clone(job));
-        }
-        let limits = self.limits_of(job).await?;
+        let caller = self.caller_of(job).await?;
+        let limits = match &caller {
+            Some(caller) => {
+                let made = Definition { created_by: Some(caller.clone()), ..Definition::clone(job) };
+                self.limits_of(&made).await?
+            }
+            None if job.created_by.is_none() => return Ok(Arc::clone(job)),
+            None => self.limits_of(job).await?,
+        };
         let (job, places) = (Arc::clone(job), self.places());
         let main_tools = self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).main_tools.clone();
         let limited = tokio::task::spawn_blocking(move || {
-            let limited = limit(&job, &limits, &main_tools, &places);
+            let limited = match caller {
+                Some(_) => limit_spawned(&job, &limits, &main_tools, &places),
+                None => limit(&job, &limits, &main_tools, &places),
+            };
             limited.map_err(|_| {
                 Refusal::denied(format!("{} has more rights than the job that made it", job.title()))
                     .hint(format!("`ollim-bot check {}` says which", job.id))
@@ -44,6 +52,16 @@ impl Spawner {
         });
         let limited = limited.await.map_err(|error| Refusal::environment(error.to_string()))?;
         limited.map(Arc::new)
+    }
+
+    /// Returns the job whose run has started a spawned agent; `None` for anything else.
+    async fn caller_of(&self, job: &Definition) -> Result<Option<DefinitionId>, Refusal> {
+        if job.kind() != Kind::Session || job.id.is_turn() {
+            return Ok(None);
+        }
+        let session = self.journal.session(&job.id).await?;
+        let Some(run) = session.and_then(|session| session.by) else { return Ok(None) };
+        Ok(self.journal.read(|journal| journal.run(&run)).await?.map(|run| run.id))
     }
 
     /// See [`needs_approval`]. A maker's file with an error needs none, since nothing runs then.
@@ -174,6 +192,35 @@ pub fn limit(
         keep_agent(own, of_maker, is_command).map_err(|agent| {
             Refusal::denied(format!("{} runs as the agent `{agent}`, and it does not", maker.title()))
         })?;
+    }
+    Ok(job)
+}
+
+/// Returns a spawned agent with the rights that its caller and the caller's makers have now, if these are fewer than those it got.
+///
+/// # Errors
+/// A sentence if they are neither fewer nor more.
+fn limit_spawned(
+    job: &Definition,
+    limits: &[Arc<Definition>],
+    main_tools: &[ToolPattern],
+    places: &PathRoots,
+) -> Result<Definition, Refusal> {
+    let mut job = job.clone();
+    for caller in limits {
+        let (Mode::Background(own), Some(of_caller)) = (&mut job.mode, caller.background()) else { continue };
+        let (then, now) = (&own.restrictions, &of_caller.restrictions);
+        if then == now {
+            continue;
+        }
+        let narrowed = |parent, asked| attenuate(&caller.title(), parent, asked, main_tools, Some(places));
+        let limited = narrowed(now, then).or_else(|_| narrowed(then, now));
+        let limited = limited.map_err(|error| Refusal::denied(error.to_string()))?;
+        let update = then.update_main_session;
+        own.restrictions = limited;
+        if own.restrictions.update_main_session != UpdateMode::Blocked {
+            own.restrictions.update_main_session = update;
+        }
     }
     Ok(job)
 }

@@ -193,6 +193,37 @@ fn the_settings_and_the_spawn_are_merged_and_the_caller_caps() {
 }
 
 #[test]
+fn an_agent_that_waits_begins_with_what_its_caller_has_left() {
+    let bot = TestBot::new().env("OLLIM_MAX_CONCURRENT_RUNS", "1");
+    let file = |tools: &str| {
+        let fields = "cron: '@yearly'\nbackground: true\nisolated: true\nretry: 0";
+        format!("---\n{fields}\nallowed_tools: [{tools}]\n---\nDo the thing.\n")
+    };
+    let path = bot.path("routines/job.md");
+    let narrowed = file("'Bash(ls *)', mcp__discord__spawn_agent");
+    let api = MessagesApi::answering(move |request| match (is_child(request), request.answers()) {
+        (false, 0) => spawn(json!({ "prompt": "Look around." })),
+        (false, _) => {
+            // The agent waits for the place of its caller.
+            std::fs::write(&path, &narrowed).unwrap();
+            Reply::say("done")
+        }
+        (true, 0) => Reply::bash("ls"),
+        (true, 1) => Reply::bash("cat notes.txt"),
+        (true, _) => Reply::say("the result"),
+    });
+    let bot = bot.client(&client::real(), api.url());
+    bot.write("work/notes.txt", "the notes");
+    bot.write("routines/job.md", &file("'Bash(ls *)', 'Bash(cat *)', mcp__discord__spawn_agent"));
+    let service = bot.start();
+    service.fire("job");
+    until_children_ended(&service, &bot, 1);
+    let results = of_child(&api).results();
+    assert_eq!(errors(&results), [false, true], "{results:#?}");
+    service.stop();
+}
+
+#[test]
 fn the_person_spawns_shows_and_patches_once() {
     let api = api(vec![], vec![Reply::bash("ls"), Reply::Silence]);
     let bot = TestBot::with_client(&client::real(), api.url());
