@@ -83,6 +83,12 @@ impl NewMessage {
         Self { text: text.into(), ..Self::default() }
     }
 
+    /// Makes a message of the service about a job. `maker`: the job that made it, if a job did.
+    #[must_use]
+    pub fn about(id: &DefinitionId, maker: Option<DefinitionId>, text: impl Into<String>) -> Self {
+        Self { id: Some(id.clone()), about_made_by: maker, ..Self::of_service(text) }
+    }
+
     /// Adds buttons below the message, as pairs of label and action.
     #[must_use]
     pub fn with_buttons(mut self, buttons: &[(&str, &str)]) -> Self {

@@ -127,7 +127,7 @@ pub async fn dry_run(
     let mut stood_in = 0;
     loop {
         let launch = Launch {
-            program: run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
+            program: agent_sandbox::shell::link_in(&run_dir),
             args: vec!["-c".into(), client_script(&line)],
             env: env.clone(),
             work_dir: work.clone(),

@@ -74,7 +74,7 @@ impl ShellLine {
         let of_programs = spec.env.clone().into_iter().chain(self.of_programs).collect();
         let join = if self.is_one_stream { "exec 2>&1 && " } else { "" };
         let launch = Launch {
-            program: self.run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
+            program: agent_sandbox::shell::link_in(&self.run_dir),
             args: vec!["-c".into(), format!("{join}{}", client_script(&self.line))],
             env: presented,
             work_dir: self.work,

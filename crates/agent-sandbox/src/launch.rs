@@ -54,7 +54,7 @@ impl Launch {
 
     /// Returns whether the program is the run's own shell, without a client.
     pub(crate) fn is_line(&self) -> bool {
-        self.shell.is_some() && self.program == self.folder.join(shell::FOLDER).join("bash")
+        self.shell.is_some() && self.program == shell::link_in(&self.folder)
     }
 
     /// Returns whether a client started for this launch can serve `other`: equal in everything except the domains, none of which

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
@@ -24,6 +24,15 @@ use crate::wire::{self, BROKER, ShellSpec};
 
 /// The folder with the link to this program that a client uses as its shell (`…/client-shell/bash`).
 pub const FOLDER: &str = "client-shell";
+
+/// The name of the link.
+pub const NAME: &str = "bash";
+
+/// Returns the path of the link in a run's folder.
+#[must_use]
+pub fn link_in(run_dir: &Path) -> PathBuf {
+    run_dir.join(FOLDER).join(NAME)
+}
 
 /// Exit code if the shell could not be started.
 const NOT_STARTED: u8 = 126;

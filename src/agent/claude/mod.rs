@@ -227,7 +227,7 @@ impl Claude {
             spec = complete(spec);
             let Broker { socket, token } = broker.clone();
             env.extend(broker.presented());
-            let link = request.run_dir.join(agent_sandbox::shell::FOLDER).join("bash");
+            let link = agent_sandbox::shell::link_in(&request.run_dir);
             env.insert("CLAUDE_CODE_SHELL".into(), link.display().to_string());
             ShellService { socket, token, spec, agents }
         });

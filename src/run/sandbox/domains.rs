@@ -113,7 +113,7 @@ impl SandboxPlan {
         let guard = programs.keys().filter(asked).map(String::as_str).chain(["ollim-bot"]);
         farm::sync_links(&self.guard(), &guard.map(|name| self.trampoline(name)).collect())?;
         let link = self.run_dir.join(agent_sandbox::shell::FOLDER);
-        farm::sync_links(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))
+        farm::sync_links(&link, &BTreeMap::from([(agent_sandbox::shell::NAME.to_owned(), self.shell_binary.clone())]))
     }
 
     /// Returns a link by which a program's start reaches the broker.

@@ -214,6 +214,5 @@ fn untold(recorded: &ConcludedReminder, how: Option<Untold>, maker: Option<Defin
     let text = format!(
         "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
     );
-    let message = NewMessage { id: Some(id.clone()), about_made_by: maker, ..NewMessage::of_service(text) };
-    Some(message.with_buttons(failure_buttons(Kind::Reminder)))
+    Some(NewMessage::about(id, maker, text).with_buttons(failure_buttons(Kind::Reminder)))
 }

@@ -337,9 +337,8 @@ impl Dispatcher {
             "reminder {id} was disabled when it fell due, so it did not fire. Its file is kept in reminders/failed/; \
              `ollim-bot reminder retry {id}` brings it back."
         );
-        let about_made_by = self.definitions.definition(id).and_then(|definition| definition.maker());
-        let message = NewMessage { id: Some(id.clone()), about_made_by, ..NewMessage::of_service(text) };
-        let message = message.with_buttons(failure_buttons(Kind::Reminder));
+        let maker = self.definitions.definition(id).and_then(|definition| definition.maker());
+        let message = NewMessage::about(id, maker, text).with_buttons(failure_buttons(Kind::Reminder));
         let journal = self.journal.clone();
         self.note(async move { journal.message(message).await.map(drop) });
     }

@@ -126,8 +126,7 @@ impl Dispatcher {
                     "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
                     definition.title()
                 );
-                let (id, about_made_by) = (Some(id.clone()), definition.maker());
-                let news = NewMessage { id, about_made_by, ..NewMessage::of_service(text) };
+                let news = NewMessage::about(id, definition.maker(), text);
                 message = Some(news.with_buttons(&[WHY])).filter(|_| counted.is_news);
             }
         }
