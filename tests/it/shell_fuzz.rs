@@ -255,6 +255,7 @@ async fn a_line_begins_once_that_is_recorded_and_never_if_it_cannot_be() {
     }
     let fixture = Fixture::new();
     let (work, made) = (fixture.work(), fixture.work().join("out/made"));
+    let granted = [ToolPattern::parse("Edit(out/**)").unwrap()];
     for recorded in [Err("no room"), Ok(())] {
         let ready = async {
             while !waits_in(&work) {
@@ -264,7 +265,7 @@ async fn a_line_begins_once_that_is_recorded_and_never_if_it_cannot_be() {
             assert!(!made.exists());
             recorded.map_err(io::Error::other)
         };
-        let ended = fixture.place.run_once(&fixture.policy, "echo x > out/made", ready).await;
+        let ended = fixture.place.run_once(&fixture.policy, &granted, "echo x > out/made", ready).await;
         match recorded {
             Err(why) => assert_eq!(ended.unwrap_err().to_string(), why),
             Ok(()) => assert_eq!(ended.unwrap(), Some(0)),

@@ -102,10 +102,11 @@ impl ShellPaths {
     pub async fn run_once(
         &self,
         policy: &Policy,
+        granted: &[ToolPattern],
         line: &str,
         ready: impl Future<Output = io::Result<()>>,
     ) -> io::Result<Option<i32>> {
-        let (launch, judge) = self.launch(policy, &[], line, &self.home.work()).unwrap();
+        let (launch, judge) = self.launch(policy, granted, line, &self.home.work()).unwrap();
         let launch = Launch { domain: None, ..launch };
         let runner = PrespawnedRunner::start(Path::new(RUNNER)).await?;
         let ended = listen_until(runner, &launch, judge, ready, std::future::pending(), &mut |_, _| {}).await?;
