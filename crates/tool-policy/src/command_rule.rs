@@ -7,8 +7,9 @@ use crate::apart::{harmless_apart, moves_options};
 use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
+use crate::harmless;
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Options, Syntax, base_name, git};
+use crate::programs::{self, Effect, Options, OptionsEnd, Syntax, base_name, git};
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
@@ -372,12 +373,8 @@ impl CommandRule {
             // A script may read its operands as Perl reads them.
             given.extend(options::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
-        // Options behind `--` are those of the command that it starts.
-        let end = fixed.iter().position(|word| word == "--");
-        if let Some(own) =
-            end.filter(|end| self.started.iter().all(|(at, _)| at > end)).and_then(|end| arguments.get(..end))
-            && !self.started.is_empty()
-        {
+        // Options of the command that it starts are judged with that command.
+        if let Some(own) = self.up_to_command(program, fixed).and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
@@ -395,6 +392,21 @@ impl CommandRule {
             restraints::repeated_option(program, rule, call).filter(|_| is_own)
         };
         self.unspelled(spelled, given).or_else(taken_back).or_else(again)
+    }
+
+    /// Returns the end of a program's own words, if the rule names a command that it starts, and that is sure to be one.
+    fn up_to_command(&self, program: &str, fixed: &[String]) -> Option<usize> {
+        let (first, last) = (self.started.first()?.0, self.started.last()?.0);
+        let entry = programs::by_base_name(program);
+        let dashes = fixed.iter().position(|word| word == "--").filter(|dashes| first > dashes + 1);
+        match entry.joins_from {
+            Some(_) => None,
+            // It takes options everywhere in front of `--`.
+            None if entry.harmless.is_some_and(|known| known.end == OptionsEnd::Dashes) || entry.harmless.is_none() => {
+                dashes
+            }
+            None => Some(last - 1),
+        }
     }
 
     /// Returns the option that a rule lacks, if it spells one that holds its program back only beside that.
@@ -440,6 +452,12 @@ impl CommandRule {
         if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {
             given.retain(|option| !matches!(option.effect, Effect::Scripts | Effect::Alters));
         }
+        if !spelled.iter().any(|option| option.id == harmless::TARGET) {
+            given.retain(|option| option.id != harmless::TARGET);
+        }
+        if self.program().is_some_and(|program| options::leaves_place_open(program, self.arguments())) {
+            given.retain(|option| option.id != options::ADDRESS);
+        }
         options::unspelled(spelled, given)
     }
 
@@ -476,7 +494,9 @@ impl CommandRule {
             && self.naming_more(other.arguments()).is_none()
             && self.has_subcommand_of(program, other.arguments())
             && self.covers_middle(other)
-            && self.covers_started(other);
+            && self.covers_started(other)
+            // The star of the other rule stands for all options of its subcommand.
+            && (!self.names_more_than_subcommand() || other.names_more_than_subcommand());
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
         let within = |options| fetch::covers(&read(self, options), &read(other, options));
         narrower && self.covers_code(other) && self.covers_plainly(other) && fetch::options(program).is_none_or(within)

@@ -1,11 +1,14 @@
 //! Options for which a star stands: of a powerful program only those that the table knows as harmless. A rule must spell every other one.
 
 use crate::containers;
-use crate::options::{GivenOption, before_line};
-use crate::programs::{self, Effect, GuardedOption, HarmlessOptions, Names, OptionsEnd, Program};
+use crate::options::{ADDRESS, GivenOption, before_line};
+use crate::programs::{self, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, OptionsEnd, Program};
 use crate::wildcard::STAR;
 
-/// Returns the options among a program's arguments that are not known to be harmless, if the table knows its harmless ones.
+/// Identifies operands that are all of one kind: a rule that spells one must spell each, and one that spells none leaves them open.
+pub(super) const TARGET: &str = "further operand";
+
+/// Returns the options and operands of a program for which no star stands, if the table knows its harmless options.
 pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let Some(known) = program.harmless else { return Vec::new() };
     let own = match containers::behind(program, arguments) {
@@ -13,11 +16,26 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
         Some(behind) => &arguments[..arguments.len() - behind.len()],
         None => before_line(program, arguments),
     };
-    let one_dash = program.options.one_dash();
-    let mut found =
-        Reader { known, within: within(program, known, own), one_dash, doubts: program.closed, guarded: &[] }
-            .options(own);
+    let words = match program.container {
+        Some(_) => containers::from_subcommand(program, own),
+        None => own,
+    };
+    let reader = Reader {
+        known,
+        one_dash: program.options.one_dash(),
+        doubts: program.closed,
+        is_connection: program.commands == CommandOperands::Connections,
+        ..Reader::new(known)
+    };
+    // In front of a subcommand the same letters may mean something else.
+    let (front, rest) = own.split_at(own.len() - words.len());
+    let mut found = Reader { end: OptionsEnd::Nowhere, operands: None, ..reader }.options(front);
+    found.extend(Reader { within: within(known, rest), operands: operands(known, rest), ..reader }.options(rest));
     found.extend(behind_dashes(known, own));
+    if program.interpreter {
+        // Each may give code.
+        found.iter_mut().for_each(|option| option.effect = Effect::Executes);
+    }
     found
 }
 
@@ -27,16 +45,12 @@ pub(super) fn others_of(
     guarded: &'static [GuardedOption],
     arguments: &[String],
 ) -> Vec<GivenOption> {
-    let found = Reader { known, within: ("", ""), one_dash: false, doubts: true, guarded }.options(arguments);
+    let found = Reader { doubts: true, guarded, ..Reader::new(known) }.options(arguments);
     found.into_iter().map(|option| GivenOption { effect: Effect::Destroys, ..option }).collect()
 }
 
 /// Returns the harmless options of a call's subcommand: letters without a value, and long ones.
-fn within(program: &Program, known: &HarmlessOptions, arguments: &[String]) -> (&'static str, Names) {
-    let words = match program.container {
-        Some(_) => containers::from_subcommand(program, arguments),
-        None => arguments,
-    };
+fn within(known: &HarmlessOptions, words: &[String]) -> (&'static str, Names) {
     let [name, others @ ..] = words else { return ("", "") };
     let full = others.first().map(|next| format!("{name}-{next}")).unwrap_or_default();
     let is_it = |names: Names| programs::contains(names, name) || programs::contains(names, &full);
@@ -44,11 +58,18 @@ fn within(program: &Program, known: &HarmlessOptions, arguments: &[String]) -> (
     found.map_or(("", ""), |(_, flags, long)| (*flags, *long))
 }
 
+/// Returns the number of operands for which a star may stand in a call. `None`: any number.
+fn operands(known: &HarmlessOptions, words: &[String]) -> Option<usize> {
+    let is_it = |names: Names| names.is_empty() || words.first().is_some_and(|name| programs::contains(names, name));
+    known.operands.iter().find(|(names, _)| is_it(names)).map(|(_, most)| *most)
+}
+
 /// Returns the options of a compiler behind `--`, for the subcommands that pass them on.
 fn behind_dashes(known: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
     let Some((subcommands, names)) = known.behind else { return Vec::new() };
-    let first = arguments.iter().find(|word| !word.starts_with(['-', '+']));
-    if !first.is_some_and(|word| programs::contains(subcommands, word)) {
+    // The first operand may be the value of an option.
+    let mut before = arguments.iter().take_while(|word| *word != "--");
+    if !before.any(|word| programs::contains(subcommands, word)) {
         return Vec::new();
     }
     let behind = arguments.iter().skip_while(|word| *word != "--");
@@ -72,25 +93,45 @@ enum Next {
 }
 
 /// Reads words with the harmless options of a program.
+#[derive(Clone, Copy)]
 struct Reader {
     known: &'static HarmlessOptions,
     /// Those of the call's subcommand: letters without a value, and long ones.
     within: (&'static str, Names),
+    /// As [`HarmlessOptions::end`].
+    end: OptionsEnd,
+    /// The number of operands for which a star may stand.
+    operands: Option<usize>,
     /// Whether long options have one dash.
     one_dash: bool,
     /// Whether a long option may have its value in the next word, so that `--` may be one.
     doubts: bool,
+    /// Whether an operand with a `=` says where to connect.
+    is_connection: bool,
     /// Options that are found elsewhere.
     guarded: &'static [GuardedOption],
 }
 
 impl Reader {
-    /// Returns the options that are not harmless.
-    fn options(&self, arguments: &[String]) -> Vec<GivenOption> {
+    fn new(known: &'static HarmlessOptions) -> Self {
+        Self {
+            known,
+            within: ("", ""),
+            end: known.end,
+            operands: None,
+            one_dash: false,
+            doubts: false,
+            is_connection: false,
+            guarded: &[],
+        }
+    }
+
+    /// Returns the options that are not harmless, and further operands.
+    fn options(self, arguments: &[String]) -> Vec<GivenOption> {
         let mut found = Vec::new();
         let mut next = Next::Own;
         let mut operands: Vec<&str> = Vec::new();
-        let ends_at_dashes = matches!(self.known.end, OptionsEnd::Dashes | OptionsEnd::Operand(_));
+        let ends_at_dashes = matches!(self.end, OptionsEnd::Dashes | OptionsEnd::Operand(_));
         for word in arguments {
             let before = std::mem::replace(&mut next, Next::Own);
             if word == "--" && ends_at_dashes && (before == Next::Own || !self.doubts) {
@@ -101,15 +142,25 @@ impl Reader {
                 Some("-") => {}
                 Some(option) => next = self.option(option, &mut found),
                 // A star may stand for options.
-                None if before == Next::Own && !word.starts_with(STAR) => {
-                    operands.push(word);
-                    let is_further = self.known.operands.is_some_and(|most| operands.len() > most);
-                    found.extend(is_further.then(|| GivenOption { id: "operand".into(), ..leads(word) }));
-                    if self.ends_behind(&operands) {
+                None if word.starts_with(STAR) || before == Next::Value => {}
+                None => {
+                    if self.is_connection && word.contains('=') {
+                        found.push(GivenOption { id: ADDRESS.into(), ..leads(word) });
+                    }
+                    if before == Next::Own {
+                        operands.push(word);
+                    }
+                    let gives_one =
+                        || found.iter().any(|option| programs::contains(self.known.gives_operand, &option.shown));
+                    let is_further = |most| operands.len() + usize::from(gives_one()) > most;
+                    if before == Next::Own && self.operands.is_some_and(is_further) {
+                        let id = if self.operands == Some(0) { TARGET } else { "operand" };
+                        found.push(GivenOption { id: id.into(), ..leads(word) });
+                    }
+                    if before == Next::Own && self.ends_behind(&operands) {
                         break;
                     }
                 }
-                None => {}
             }
         }
         found
@@ -117,7 +168,7 @@ impl Reader {
 
     /// Returns whether the options end behind these operands.
     fn ends_behind(&self, operands: &[&str]) -> bool {
-        match self.known.end {
+        match self.end {
             OptionsEnd::Nowhere | OptionsEnd::Dashes => false,
             OptionsEnd::Operand(count) => operands.len() == count,
             OptionsEnd::Passed(subcommands) => operands.len() == 2 && programs::contains(subcommands, operands[0]),
@@ -131,7 +182,7 @@ impl Reader {
         }
         let is_known = || self.is_long(option.split('=').next().unwrap_or(option)) || self.begins(option);
         if (self.one_dash || !self.known.clusters) && is_known() {
-            return Next::Either;
+            return self.behind_long(option);
         }
         let is_name = self.one_dash || (!self.known.clusters && option.chars().count() > 1);
         if is_name && !option.is_empty() {
@@ -172,9 +223,22 @@ impl Reader {
         // Package managers read the value of a flag that takes none as a word of its own.
         let option = value.filter(|value| value.starts_with('-'));
         found.extend(option.map(|option| leads(option.split('=').next().unwrap_or(option))));
-        let is_alone =
-            value.is_some() || programs::contains(self.known.switches, name) || (is_harmless && !self.doubts);
-        if is_alone { Next::Own } else { Next::Either }
+        match is_harmless {
+            true => self.behind_long(long),
+            false if value.is_some() => Next::Own,
+            false => Next::Either,
+        }
+    }
+
+    /// Returns what the word behind a harmless long option may be.
+    fn behind_long(&self, option: &str) -> Next {
+        let knows_switches = !self.known.switches.is_empty();
+        match programs::contains(self.known.switches, option) {
+            _ if option.contains('=') || !self.doubts => Next::Own,
+            true => Next::Own,
+            false if knows_switches => Next::Value,
+            false => Next::Either,
+        }
     }
 
     /// Returns whether an option is known by its beginning.

@@ -144,6 +144,17 @@ pub(super) fn holds_code(program: &str, fixed: &[String]) -> bool {
     (is_known || has_script) && up_to_script(program, fixed).is_none()
 }
 
+/// Identifies operands that lead elsewhere.
+pub(super) const ADDRESS: &str = "address";
+
+/// Returns whether a rule leaves open from where to where its program copies: it names no other machine, and one operand at most.
+pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
+    let operands = || arguments.iter().filter(|word| !word.starts_with(['-', STAR]) && !word.is_empty());
+    programs::by_base_name(program).commands == CommandOperands::Remote
+        && operands().count() < 2
+        && !operands().any(|word| is_remote(word))
+}
+
 /// Returns operands that a program takes for commands. A rule must spell them.
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let is_command = |word: &str| match program.commands {
@@ -156,16 +167,24 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
-        CommandOperands::Located => word.contains("://"),
+        CommandOperands::Located => is_located(word),
+        CommandOperands::Remote => is_remote(word),
+        CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
+        CommandOperands::Packages => !word.starts_with('-') && (word.contains('/') || word.ends_with('-')),
+        CommandOperands::Repositories => is_repository_elsewhere(word),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+'),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
         // A star within an address that a rule names is judged by its text.
-        CommandOperands::Fetched | CommandOperands::Connections | CommandOperands::Located => {
-            GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) }
-        }
+        CommandOperands::Fetched
+        | CommandOperands::Connections
+        | CommandOperands::Located
+        | CommandOperands::Remote
+        | CommandOperands::Packages
+        | CommandOperands::Paths
+        | CommandOperands::Repositories => GivenOption { id: ADDRESS.into(), ..GivenOption::word(word, Effect::Leads) },
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),
         _ => GivenOption::word(word, Effect::Commands),
     };
@@ -179,6 +198,7 @@ fn is_fetched(word: &str) -> bool {
     const HOSTS: [&str; 6] = ["git::", "git@", "github.com/", "gitlab.com/", "bitbucket.org/", "dev.azure.com/"];
     let is_scheme = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
     let begins = |item: &str| {
+        let item = item.to_ascii_lowercase();
         let text = item.trim_start_matches(|letter: char| "\"=".contains(letter) || letter.is_whitespace());
         text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
             || HOSTS.iter().any(|host| text.starts_with(host))
@@ -194,6 +214,38 @@ fn is_fetched(word: &str) -> bool {
         }
         None => word.split(',').any(begins),
     }
+}
+
+/// Returns whether `openssl` takes a word, or the value in it, for an address, or for the name of a library that it loads
+/// (`org.openssl.engine:ID:KEY`). Values of some options begin like that, too (`pass:x`, `rsa:2048`), and a number behind a host is a port.
+fn is_located(word: &str) -> bool {
+    const KNOWN: Names = "digest dsa ec ec_paramgen_curve ec_param_enc env fd file hexkey key param pass rsa rsa_keygen_bits rsa_keygen_pubexp \
+        rsa_mgf1_md rsa_oaep_md rsa_padding_mode rsa_pss_saltlen";
+    let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map_or(word, |(_, value)| value);
+    let is_scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_+-.".contains(letter))
+    };
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let leads =
+        |(scheme, rest): (&str, &str)| is_scheme(scheme) && !programs::contains(KNOWN, scheme) && !is_port(rest);
+    word.contains("://") || value.split_once(':').is_some_and(leads)
+}
+
+/// Returns whether a word is a place on another machine, as `rsync` and `scp` read it: a colon in front of any slash.
+fn is_remote(word: &str) -> bool {
+    let is_address =
+        word.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
+    let host = word.split('/').next().unwrap_or_default();
+    is_address || (!word.starts_with('-') && host.contains(':'))
+}
+
+/// Returns whether a word, or the value in it, leads `gh` to another host, or out of a path of its API.
+fn is_repository_elsewhere(word: &str) -> bool {
+    let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map_or(word, |(_, value)| value);
+    let mut parts = value.split('/');
+    let names_host = parts.next().is_some_and(|host| host.contains('.') && !host.starts_with('.'));
+    value.contains("://") || value.starts_with("git@") || (names_host && parts.count() >= 2) || fetch::climbs(value)
 }
 
 /// Returns whether a word is a connection string of PostgreSQL that says where it leads.

@@ -337,7 +337,8 @@ fn is_address(word: &str) -> bool {
     let is_dbname = |name: &str| name.len() > 2 && "--dbname".starts_with(name);
     let value = word.split_once('=').filter(|(name, _)| is_dbname(name)).map(|(_, value)| value);
     let text = value.or_else(|| word.strip_prefix("-d")).unwrap_or(word);
-    ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) || options::is_connection(text)
+    let is_web = |text: &str| ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+    is_web(&text.to_ascii_lowercase()) || options::is_connection(text)
 }
 
 /// Returns the name of an operand `NAME=VALUE` with its `=` (`dd of=FILE`).

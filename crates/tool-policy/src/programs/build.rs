@@ -13,7 +13,7 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
-    tool(&["npx"], &NPX, "Cw"),
+    Program { starts: Some(""), ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,
         doing_more: &[("audit", "fix")],
@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
     Program { subcommands: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
-    Program { subcommands: true, ..closed(Class::Runs, &["poetry", "uv"], &UV) },
+    Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["poetry", "uv"], &UV) },
     Program {
         versioned: true,
         options: Options { values: "ox", ..Options::ONE_DASH },
@@ -35,10 +35,10 @@ pub(super) const TABLE: &[Program] = &[
     // Properties, whose names are no letters.
     Program { options: Options::new(&[], "DP"), ..closed(Class::Runs, &["gradle"], &GRADLE) },
     Program { options: Options::new(&[], "D"), ..closed(Class::Runs, &["mvn"], &MAVEN) },
-    closed(Class::Runs, &["pytest"], &PYTEST),
+    Program { commands: CommandOperands::Listed, ..closed(Class::Runs, &["pytest"], &PYTEST) },
     closed(Class::Runs, &["just"], &JUST),
-    closed(Class::Runs, &["bunx", "uvx"], &RUNNER),
-    Program { subcommands: true, ..closed(Class::Runs, &["pipx"], &PIPX) },
+    Program { starts: Some(""), ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER) },
+    Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["pipx"], &PIPX) },
 ];
 
 /// Any other option may run a program, load a library, or write a file.
@@ -93,6 +93,9 @@ const GRADLE: HarmlessOptions = HarmlessOptions {
     long: "all build-cache configuration-cache console continue daemon debug dry-run full-stacktrace help info no-build-cache \
         no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace tests version warn \
         warning-mode",
+    switches: "all build-cache configuration-cache continue daemon debug dry-run full-stacktrace help info no-build-cache \
+        no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace version warn",
+    operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -101,6 +104,9 @@ const MAVEN: HarmlessOptions = HarmlessOptions {
     flags: "BCehNoqUVvX",
     long: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fail-at-end fail-fast fae ff help no-transfer-progress non-recursive ntp offline pl projects quiet show-version \
         update-snapshots version",
+    switches: "DskipITs DskipTests also-make am amd batch-mode debug errors fae fail-at-end fail-fast ff help no-transfer-progress \
+        non-recursive ntp offline quiet show-version update-snapshots version",
+    operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -120,6 +126,8 @@ const JUST: HarmlessOptions = HarmlessOptions {
     flags: "hlnqvV",
     clusters: true,
     long: "color dry-run evaluate help list no-color quiet summary unsorted variables verbose version",
+    switches: "dry-run evaluate help list no-color quiet summary unsorted variables verbose version",
+    operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -178,6 +186,9 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release test tests verbose version workspace",
-    behind: Some(("clippy fix rustc rustdoc", "-C -L -Z -l -o --codegen --emit --extern --out-dir --sysroot @")),
+    behind: Some((
+        "clippy fix rustc rustdoc",
+        "-C -L -Z -l -o --codegen --emit --extern --out-dir --print --sysroot @",
+    )),
     ..HarmlessOptions::NONE
 };

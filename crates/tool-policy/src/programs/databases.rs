@@ -26,7 +26,11 @@ pub(super) const TABLE: &[Program] = &[
     Program { local_sockets: true, options: MYSQL_OPTIONS, ..closed(Class::Unknown, &["mariadb", "mysql"], &MYSQL) },
     Program {
         options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
-        ..closed(Class::Unknown, &["mariadb-admin", "mariadb-dump", "mysqladmin", "mysqldump"], &MYSQL_DUMP)
+        ..closed(Class::Unknown, &["mariadb-dump", "mysqldump"], &MYSQL_DUMP)
+    },
+    Program {
+        options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
+        ..closed(Class::Unknown, &["mariadb-admin", "mysqladmin"], &MYSQL_ADMIN)
     },
     Program { local_sockets: true, ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
 ];
@@ -86,7 +90,8 @@ const PSQL: HarmlessOptions = HarmlessOptions {
     switches: "csv echo-all echo-errors echo-hidden echo-queries expanded field-separator-zero help html list no-align no-password \
         no-psqlrc no-readline password quiet record-separator-zero single-line single-step single-transaction tuples-only version",
     // The second one is a user.
-    operands: Some(1),
+    operands: &[("", 1)],
+    gives_operand: "-d --dbname",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -101,6 +106,10 @@ const PG_DUMP: HarmlessOptions = HarmlessOptions {
         no-comments no-data-for-failed-tables no-owner no-password no-privileges no-publications no-subscriptions \
         no-tablespaces on-conflict-do-nothing password quote-all-identifiers roles-only rows-per-insert schema schema-only \
         section serializable-deferrable single-transaction strict-names table tablespaces-only trigger use-list verbose version",
+    switches: "blobs column-inserts data-only exit-on-error globals-only help inserts large-objects list no-acl no-blobs no-comments \
+        no-data-for-failed-tables no-owner no-password no-privileges no-publications no-subscriptions no-tablespaces \
+        on-conflict-do-nothing password quote-all-identifiers roles-only schema-only serializable-deferrable single-transaction \
+        strict-names tablespaces-only verbose version",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -111,6 +120,8 @@ const PG_TOOL: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "analyze analyze-in-stages analyze-only echo help if-exists interactive jobs no-password password progress quiet \
         skip-locked table time timeout verbose version",
+    switches: "analyze analyze-in-stages analyze-only echo help if-exists interactive no-password password progress quiet skip-locked \
+        verbose version",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -152,6 +163,18 @@ const MYSQL_DUMP: HarmlessOptions = HarmlessOptions {
         no-data no-tablespaces opt order-by-primary password quick quote-names relative result-file routines set-charset \
         set-gtid-purged silent single-transaction skip-add-drop-table skip-comments skip-dump-date skip-extended-insert \
         skip-lock-tables skip-opt skip-triggers sleep triggers tz-utc verbose version where xml",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Each operand is a further command.
+const MYSQL_ADMIN: HarmlessOptions = HarmlessOptions {
+    flags: "?bCEnrsvV0123456789",
+    values: "p",
+    clusters: true,
+    long: "compress connect-timeout help no-beep password relative silent verbose version vertical",
+    switches: "compress help no-beep relative silent verbose version vertical",
+    operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -132,7 +132,13 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         instructed_by: "-i --input",
         options: Options::new(
-            &[writes("B", "prefix"), writes("Y", "basename-prefix"), writes("z", "suffix"), writes("o", "output")],
+            &[
+                writes("B", "prefix"),
+                writes("Y", "basename-prefix"),
+                writes("z", "suffix"),
+                writes("o", "output"),
+                writes("r", "reject-file"),
+            ],
             "BdDFgiopVrxYz",
         ),
         ..changes(&["patch"])

@@ -112,7 +112,8 @@ enum Operands {
 }
 
 /// Long options and letters of the subcommands that fetch, with a value in the next word.
-const FETCHING_VALUES: Names = "-j -o -s -X --deepen --depth --filter --jobs --negotiation-tip --server-option --shallow-exclude \
+// `git pull` takes no next word for the value of `-j`.
+const FETCHING_VALUES: Names = "-o -s -X --deepen --depth --filter --negotiation-tip --server-option --shallow-exclude \
     --shallow-since --strategy --strategy-option";
 
 /// Returns whether words name a file that tells git what to do: a patch, settings, a message.
@@ -151,6 +152,7 @@ const COMMON: Options = Options {
         executes("", "receive-pack"),
         executes("", "exec"),
         executes("", "extcmd"),
+        destroys("", "abort"),
     ],
     harmless: &["text"],
     ..Options::NONE
@@ -301,7 +303,14 @@ const SUBCOMMANDS: &[Subcommand] = &[
         Anywhere { flags: "aqsv", switches: "all quiet signoff verbose", ..QUIET },
         Subcommand { reads_operands: true, ..forcing(&"commit", &[destroys("", "amend")], "mFcCtu") },
     ),
-    anywhere(QUIET, forcing(&"checkout", &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan")], "b")),
+    anywhere(
+        QUIET,
+        forcing(
+            &"checkout",
+            &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan"), destroys("", "no-overlay")],
+            "b",
+        ),
+    ),
     subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-import"]),
     Subcommand { options: Options::new(&[writes("", "export-marks")], ""), ..subcommands(CHANGES, &["fast-export"]) },
     Subcommand { looks: "--stdout", ..subcommands(CHANGES, &["format-patch"]) },
@@ -355,7 +364,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
             "u",
         )
     },
-    Subcommand { looks: "-n --dry-run", ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x")], "e") },
+    Subcommand {
+        looks: "-n --dry-run",
+        ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x"), destroys("f", "force")], "e")
+    },
     anywhere(QUIET, Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "merge"]) }),
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
     Subcommand {
@@ -375,7 +387,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommands(READS, &["reflog"]),
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
-    Subcommand { options: Options::new(&[executes("x", "exec")], "sXC"), ..subcommands(CHANGES, &["rebase"]) },
+    Subcommand {
+        options: Options::new(&[executes("x", "exec"), destroys("", "abort")], "sXC"),
+        ..subcommands(CHANGES, &["rebase"])
+    },
     Subcommand { options: Options::new(&[executes("", "template")], ""), ..subcommands(CHANGES, &["init"]) },
     Subcommand {
         options: Options::new(&[writes("o", "output"), executes("", "exec"), executes("", "remote")], ""),

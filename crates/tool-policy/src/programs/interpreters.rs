@@ -45,6 +45,9 @@ const NODE: Options = Options {
             executes("", "loader"),
             executes("", "experimental-loader"),
             executes("i", "interactive"),
+            executes("", "env-file"),
+            executes("", "env-file-if-exists"),
+            executes("", "openssl-config"),
         ],
         "Cepr",
     )

@@ -158,12 +158,20 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
-    /// For `openssl`: an address in the place of a file, as an option's value, too.
+    /// For `openssl`: an address or a library in the place of a file, as an option's value, too.
     Located,
     /// For PostgreSQL: a connection string that says where it leads, and as whom.
     Connections,
     /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.
     Alternatives,
+    /// For `rsync` and `scp`: another machine, `HOST:PATH`.
+    Remote,
+    /// For `systemctl`: a file in the place of a unit's name.
+    Paths,
+    /// For `apt`: a file, another release, or `NAME-`, which it removes.
+    Packages,
+    /// For `gh`: an address, or a repository of another host.
+    Repositories,
     /// For editors: `+COMMAND`.
     Added,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
@@ -312,8 +320,10 @@ pub(crate) struct HarmlessOptions {
     pub never: Names,
     /// Further ones of some subcommands: their names (`ps`, `volume-ls`), letters without a value, and long options.
     pub within: &'static [(Names, &'static str, Names)],
-    /// The number of operands for which a star stands.
-    pub operands: Option<usize>,
+    /// The number of operands of a call that a rule need not spell, for some subcommands, or for all (``).
+    pub operands: &'static [(Names, usize)],
+    /// Options that give the first operand.
+    pub gives_operand: Names,
     /// Where its options end.
     pub end: OptionsEnd,
     /// Those among the long ones that have no value, if they and the letters mean the same in every position.
@@ -407,7 +417,8 @@ impl HarmlessOptions {
         begin_plain: "",
         never: "",
         within: &[],
-        operands: None,
+        operands: &[],
+        gives_operand: "",
         end: OptionsEnd::Dashes,
         switches: "",
         reordering: "",

@@ -14,21 +14,19 @@ const fn over_socket(names: &'static [&'static str], harmless: &'static Harmless
 
 pub(super) const TABLE: &[Program] = &[
     runs(&["eval", "source"]),
-    closed(
-        Class::Runs,
-        &["at", "batch", "crontab", "ed", "gdb", "rename", "script", "socat", "su"],
-        &HarmlessOptions::ONLY_OPERANDS,
-    ),
+    closed(Class::Runs, &["at", "batch", "crontab", "ed", "gdb", "socat", "su"], &NOTHING),
+    closed(Class::Runs, &["rename", "script"], &HarmlessOptions::ONLY_OPERANDS),
     starts(&["builtin", "busybox", "bwrap", "chroot", "doas", "exec", "flock", "nsenter", "setarch", "setpriv"]),
     starts(&["strace", "sudo", "systemd-run", "taskset", "toybox", "unshare"]),
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, &["emacs", "ex", "nvim", "vi", "vim"], &EDITOR) },
-    Program { subcommands: true, ..closed(Class::Runs, &["apt"], &APT) },
-    closed(Class::Runs, &["apt-get"], &APT),
+    Program { subcommands: true, commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt"], &APT) },
+    Program { commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt-get"], &APT) },
     // Behind `--` are options of `git clone`.
     Program {
         subcommands: true,
         doing_more: &[("gist", "--"), ("repo", "--")],
+        commands: CommandOperands::Repositories,
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
     Program { subcommands: true, ..closed(Class::Unknown, &["brew"], &BREW) },
@@ -47,7 +45,6 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         commands: CommandOperands::Located,
-        doing_more: &[("s_client", ":")],
         options: OPENSSL_OPTIONS,
         ..closed(Class::Unknown, &["openssl"], &OPENSSL)
     },
@@ -61,6 +58,9 @@ pub(super) const TABLE: &[Program] = &[
     over_socket(&["notify-send"], &NOTIFY),
     over_socket(&["ssh-add"], &SSH_ADD),
 ];
+
+/// Each of their operands may be a command.
+const NOTHING: HarmlessOptions = HarmlessOptions { operands: &[("", 0)], ..HarmlessOptions::ONLY_OPERANDS };
 
 /// A program that starts the command in its arguments.
 const fn starts(names: &'static [&'static str]) -> Program {
@@ -91,16 +91,21 @@ const APT: HarmlessOptions = HarmlessOptions {
 
 /// Every other option may send something, write a file, delete a branch, or give a command options of `git`.
 const GH: HarmlessOptions = HarmlessOptions {
-    flags: "aAbBhjlLqRsSt0123456789",
+    flags: "Lq0123456789",
     clusters: true,
     long: "add-assignee add-label add-reviewer app assignee author base body branch color commit created draft event \
         exclude-drafts exit-status fail-fast fill head help interval jq json label language limit log log-failed match merge merged \
-        milestone name-only order output page paginate patch per-page rebase remove-assignee remove-label repo required reviewer \
+        milestone name-only order page paginate patch per-page rebase remove-assignee remove-label required reviewer \
         search sort squash state status title topic updated user verbose version visibility watch workflow",
     within: &[
-        ("issue-list pr-list repo-list run-list", "", "template"),
-        ("issue-view pr-view", "c", "comments template"),
-        ("repo-view run-view", "", "template"),
+        ("issue-create pr-create", "abBdHlmprt", ""),
+        ("issue-comment pr-comment pr-review", "b", ""),
+        ("issue-list pr-list", "aABdHlmRsSt", "repo template"),
+        ("issue-view pr-view", "cR", "comments repo template"),
+        ("issue-status pr-checks pr-diff pr-status release-list release-view", "R", "repo template"),
+        ("repo-list repo-view", "", "template"),
+        ("run-list", "abceRsuw", "repo template"),
+        ("run-view", "R", "repo template"),
     ],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -132,7 +137,7 @@ const TMUX: HarmlessOptions = HarmlessOptions {
         ("list-keys list-panes list-sessions list-windows ls lsk lsp lsw", "ast", ""),
         ("new new-session", "dP", ""),
         ("new-window neww", "abdkP", ""),
-        ("send send-keys", "HKlMRX", ""),
+        ("send send-keys", "HlMR", ""),
         ("split-window splitw", "bdfhPvZ", ""),
     ],
     end: OptionsEnd::Operand(2),
@@ -208,6 +213,15 @@ const OPENSSL: HarmlessOptions = HarmlessOptions {
         show_chain sigalgs signature sigopt sign signed_certs startdate starttls state status strict strparse subject subject_hash subj \
         text tls1 tls1_1 tls1_2 tls1_3 tlsextdebug trusted untrusted utf8 v V VAfile verify verify_depth verify_email verify_hostname \
         verify_ip verify_return_error verify_other verify_quiet version x509 x509_strict",
+    switches: "1 2 4 6 a A aes-128-cbc aes-192-cbc aes-256-cbc aes-256-ctr aes128 aes192 aes256 base64 batch binary brief C c cacerts check \
+        clcerts crlf crl_check crl_check_all d dates debug e email enddate ex export fingerprint hash help hex i ign_eof info issuer \
+        issuer_hash issuerhash lastupdate legacy list md5 modulus msg new newcert newreq nextupdate no_nonce no_tls1 no_tls1_1 no_tls1_2 \
+        no_tls1_3 no-CAfile no-CApath nocerts nocommonname nodes noenc nointern nokeys noiter nomaciter nonce noout noprompt nosalt \
+        noverify ocsp_uri ocspid partial_chain pbkdf2 prexit pubin pubkey pubout purpose quiet r req_text resp_text rev salt serial \
+        sha1 sha224 sha256 sha384 sha512 sha3-256 showcerts show_chain startdate state status strict subject subject_hash text tls1 tls1_1 \
+        tls1_2 tls1_3 tlsextdebug utf8 v V verify_return_error verify_quiet version x509 x509_strict",
+    // An address, and a library.
+    operands: &[("engine s_client", 1)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -1,10 +1,11 @@
 //! Programs that reach another machine: a shell there, and copies of files.
 
-use super::{Class, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
+use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
 
 pub(super) const TABLE: &[Program] = &[
     Program {
         writes_operands: true,
+        commands: CommandOperands::Remote,
         instructed_by: "-f --files-from --exclude-from --include-from --filter",
         options: Options::new(
             &[writes("", "log-file"), writes("", "write-batch"), writes("", "only-write-batch")],
@@ -12,7 +13,11 @@ pub(super) const TABLE: &[Program] = &[
         ),
         ..closed(Class::Runs, &["rsync"], &RSYNC)
     },
-    Program { options: Options::new(&[], "bcDFiJloPRSsX"), ..closed(Class::Unknown, &["scp", "sftp"], &SCP) },
+    Program {
+        commands: CommandOperands::Remote,
+        options: Options::new(&[], "bcDFiJloPRSsX"),
+        ..closed(Class::Unknown, &["scp", "sftp"], &SCP)
+    },
     Program {
         local_sockets: true,
         joins_from: Some(1),

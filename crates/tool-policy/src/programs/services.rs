@@ -25,7 +25,12 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["kubectl"], &KUBECTL)
     },
     Program { options: Options::ONE_DASH, ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM) },
-    Program { local_sockets: true, subcommands: true, ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL) },
+    Program {
+        local_sockets: true,
+        subcommands: true,
+        commands: CommandOperands::Paths,
+        ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
+    },
     Program {
         local_sockets: true,
         commands: CommandOperands::Alternatives,
@@ -69,7 +74,7 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
         ("stats", "a", "all no-stream no-trunc"),
         ("port top", "", ""),
         ("image-ls network-ls volume-ls", "a", "all digests filter no-trunc"),
-        ("network-create volume-create", "d", "attachable driver label name opt"),
+        ("network-create volume-create", "d", "attachable driver label name"),
         ("build", "t", "build-arg label no-cache pull rm tag target"),
         ("pull", "", "ignore-pull-failures include-deps"),
         (
@@ -95,8 +100,8 @@ const KUBECTL_OPTIONS: Options = Options {
 
 /// Every other option may lead to another cluster, to another user of it, or to a file that names programs.
 const KUBECTL: HarmlessOptions = HarmlessOptions {
-    // `-f` and `-p` have a value behind some subcommands only.
-    flags: "ARfhipqtw0123456789",
+    flags: "ARhiqt0123456789",
+    perhaps_valued: "fpw",
     values: "cLlnov",
     clusters: true,
     long: "all all-containers all-namespaces allow-missing-template-keys cascade chunk-size container current-replicas dry-run \

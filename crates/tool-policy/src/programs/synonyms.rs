@@ -157,8 +157,11 @@ const TABLE: &[(Names, Names)] = &[
     (
         "journalctl",
         "D=directory M=machine S=since U=until b=boot c=cursor g=grep n=lines o=output p=priority t=identifier u=unit \
-         user-unit=unit",
+         user=system user-unit=unit",
     ),
+    ("busctl loginctl", "H=host M=machine user=system"),
+    ("dbus-send", "address=system bus=system peer=system session=system"),
+    ("gdbus", "a=system address=system d=dest e=system o=object-path session=system y=system"),
     ("gpg gpg2", "o=output r=recipient u=local-user"),
 ];
 
