@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, setsid};
 
-use crate::launch::{self, Launch, Secret};
+use crate::launch::{self, Launch, ReceivedLaunch, Secret};
 use crate::wire::BEGIN;
 use crate::{descriptors, limits, shell, start};
 
@@ -53,7 +53,7 @@ fn become_client(runner: &str) -> (u8, String) {
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
-    let (launch, stdin, until_then) = match receive_launch() {
+    let (launch, stdin, runner) = match receive_launch() {
         Ok(launch) => launch,
         Err(error) => return (CANNOT_START, format!("did not receive what to start: {error}")),
     };
@@ -65,7 +65,7 @@ fn become_client(runner: &str) -> (u8, String) {
         return (NO_DOMAIN, error.to_string());
     }
     if launch.is_line() {
-        return (CANNOT_START, become_shell(&launch, &stdin, &until_then).to_string());
+        return (CANNOT_START, become_shell(&launch, &stdin, runner).to_string());
     }
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.work_dir).stdin(stdin);
@@ -78,7 +78,7 @@ fn become_client(runner: &str) -> (u8, String) {
 
 /// Becomes the run's shell. The program is this one, so it need not be started anew. It prepares itself while the service still records
 /// what it is about to do.
-fn become_shell(launch: &Launch, stdin: &OwnedFd, mut runner: &UnixStream) -> io::Error {
+fn become_shell(launch: &Launch, stdin: &OwnedFd, mut runner: impl Read) -> io::Error {
     let begin = || runner.read_exact(&mut [0; BEGIN.len()]);
     let ready =
         rustix::stdio::dup2_stdin(stdin).map_err(Into::into).and_then(|()| std::env::set_current_dir(&launch.work_dir));
@@ -90,14 +90,15 @@ fn become_shell(launch: &Launch, stdin: &OwnedFd, mut runner: &UnixStream) -> io
     }
 }
 
-/// Receives the launch, the client's standard input, and the socket. The socket closes when the client starts, which the runner sees.
-fn receive_launch() -> io::Result<(Launch, OwnedFd, UnixStream)> {
+/// Receives the launch, the client's standard input, and the rest of what the runner sends. That socket closes when the client starts, which
+/// the runner sees.
+fn receive_launch() -> io::Result<(Launch, OwnedFd, impl Read)> {
     descriptors::close_inherited()?;
     // The process holds the login for a moment, so no process of the same user may inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (line, stdin) = launch::receive(&mut socket)?;
-    Ok((launch::read(&line)?, stdin, socket))
+    let ReceivedLaunch { line, stdin, rest } = launch::receive(&mut socket)?;
+    Ok((launch::read(&line)?, stdin, io::Cursor::new(rest).chain(socket)))
 }
 
 /// Creates a pipe that holds the secret. Only the client inherits it.

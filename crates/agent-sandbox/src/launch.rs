@@ -141,23 +141,32 @@ fn send_first(socket: impl AsFd, line: &[u8], stdin: &OwnedFd) -> io::Result<usi
     wire::send_with(socket, line, &[stdin.as_fd()])
 }
 
-/// Receives from [`send`] or [`forward`]: the line that [`read`] parses, and the client's standard input.
+/// A received launch.
+pub(crate) struct ReceivedLaunch {
+    /// The line, for [`read`].
+    pub line: Vec<u8>,
+    /// The client's standard input.
+    pub stdin: OwnedFd,
+    /// What arrived behind the line.
+    pub rest: Vec<u8>,
+}
+
+/// Receives the message of [`send`] or [`forward`].
 ///
 /// # Errors
 /// If the sender has ended, or the message is malformed.
-pub(crate) fn receive(socket: &mut BlockingStream) -> io::Result<(Vec<u8>, OwnedFd)> {
-    let mut first = vec![0; 64 * 1024];
-    let (length, descriptors) = wire::receive_with(&*socket, &mut first)?;
+pub(crate) fn receive(socket: &mut BlockingStream) -> io::Result<ReceivedLaunch> {
+    let mut line = vec![0; 64 * 1024];
+    let (length, descriptors) = wire::receive_with(&*socket, &mut line)?;
     let stdin = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| {
         let what = "the message that names the client came without its standard input";
         io::Error::new(io::ErrorKind::InvalidData, what)
     })?;
     let [stdin] = stdin;
-    first.truncate(length);
-    if first.last() != Some(&b'\n') {
-        read_line(socket, &mut first)?;
-    }
-    Ok((first, stdin))
+    line.truncate(length);
+    let end = read_line(socket, &mut line)?;
+    let rest = line.split_off(end);
+    Ok(ReceivedLaunch { line, stdin, rest })
 }
 
 /// # Errors
@@ -166,16 +175,21 @@ pub(crate) fn read(line: &[u8]) -> io::Result<Launch> {
     Ok(serde_json::from_slice(line)?)
 }
 
-fn read_line(socket: &mut BlockingStream, line: &mut Vec<u8>) -> io::Result<()> {
+/// Reads until `bytes` has a whole line. Returns its end.
+fn read_line(socket: &mut BlockingStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 64 * 1024];
-    while line.last() != Some(&b'\n') {
+    let mut searched = 0;
+    loop {
+        if let Some(at) = bytes[searched..].iter().position(|byte| *byte == b'\n') {
+            return Ok(searched + at + 1);
+        }
+        searched = bytes.len();
         let read = socket.read(&mut chunk)?;
-        if read == 0 || line.len() > LONGEST {
+        if read == 0 || bytes.len() > LONGEST {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message that names the client is cut off"));
         }
-        line.extend_from_slice(&chunk[..read]);
+        bytes.extend_from_slice(&chunk[..read]);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -207,13 +221,19 @@ mod tests {
         let (mut from, mut to) = BlockingStream::pair().unwrap();
         let receiving = tokio::task::spawn_blocking(move || receive(&mut to).unwrap());
         let handing_on = tokio::task::spawn_blocking(move || {
-            let (line, stdin) = receive(&mut theirs).unwrap();
+            let ReceivedLaunch { line, stdin, mut rest } = receive(&mut theirs).unwrap();
             forward(&mut from, &line, stdin).unwrap();
+            theirs.read_to_end(&mut rest).unwrap();
+            rest
         });
         let (reader, mut writer) = std::io::pipe().unwrap();
         send(&mut ours, &launch(args.clone()), reader.into()).await.unwrap();
-        handing_on.await.unwrap();
-        let (line, stdin) = receiving.await.unwrap();
+        // It may arrive with the launch.
+        ours.write_all(b"begin\n").await.unwrap();
+        drop(ours);
+        assert_eq!(handing_on.await.unwrap(), b"begin\n");
+        let ReceivedLaunch { line, stdin, rest } = receiving.await.unwrap();
+        assert!(rest.is_empty());
         let got = read(&line).unwrap();
         assert_eq!((got.args, got.env["A"].as_str(), got.secret.unwrap().value.as_str()), (args, "b\nc", "hush"));
         writer.write_all(b"words").unwrap();

@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 
 use crate::broker::ListeningBroker;
 use crate::exec_stage::CANNOT_START;
-use crate::launch::Launch;
+use crate::launch::{Launch, ReceivedLaunch};
 use crate::watch::Watch;
 use crate::wire::{BEGIN, Question, QuestionBody};
 use crate::{cgroup, children, descriptors, exec_stage, launch, limits, reaper, start, tree};
@@ -163,7 +163,7 @@ async fn serve(
     socket: UnixStream,
     client: u32,
     mut stage: UnixStream,
-    (line, stdin): (Vec<u8>, OwnedFd),
+    ReceivedLaunch { line, stdin, rest }: ReceivedLaunch,
 ) -> io::Result<Option<WaitStatus>> {
     let mut children = signal(SignalKind::child())?;
     let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
@@ -195,7 +195,7 @@ async fn serve(
     stage.set_nonblocking(true)?;
     // Closing this half would end the stage.
     let (stage, mut to_stage) = tokio::net::UnixStream::from_std(stage)?.into_split();
-    let mut answers = BufReader::new(from_service).lines();
+    let mut answers = BufReader::new(io::Cursor::new(rest).chain(from_service)).lines();
     let exceeded = exceeded(watch, stage);
     tokio::pin!(exceeded);
     loop {
