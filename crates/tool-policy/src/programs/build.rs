@@ -58,8 +58,9 @@ const COMPILER: HarmlessOptions = HarmlessOptions {
 
 /// Behind a package that is run, the words are its own.
 const GO: HarmlessOptions = HarmlessOptions {
-    long: "a asan bench benchmem benchtime count cover coverpkg covermode cpu failfast fullpath h help json list m msan n parallel p race run \
+    long: "a asan bench benchmem benchtime count cover coverpkg covermode cpu f failfast fullpath h help json list m msan n parallel p race run \
         short shuffle skip t timeout trimpath u v versions work x",
+    switches: "a asan benchmem cover failfast fullpath h help json m msan n race short trimpath u v versions work x",
     end: OptionsEnd::Passed("run"),
     ..HarmlessOptions::NONE
 };

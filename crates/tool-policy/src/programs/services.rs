@@ -69,7 +69,7 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
     within: &[
         ("ps", "adlns", "all filter last latest network no-trunc services size status"),
         ("images", "a", "all digests filter no-trunc tree"),
-        ("logs", "fnt", "details follow no-log-prefix since tail timestamps until"),
+        ("logs service-logs", "fnt", "details follow no-log-prefix since tail timestamps until"),
         ("inspect", "s", "size type"),
         ("stats", "a", "all no-stream no-trunc"),
         ("port top", "", ""),
@@ -133,7 +133,7 @@ const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
 };
 
 const JOURNALCTL: HarmlessOptions = HarmlessOptions {
-    flags: "abefkmqrx",
+    flags: "abefkmqrx0123456789",
     values: "gnopStuU",
     clusters: true,
     long: "all boot catalog dmesg facility follow full grep help identifier lines list-boots no-full no-hostname no-pager \

@@ -97,6 +97,10 @@ fn options_that_lead_elsewhere_must_be_spelled() {
             &["go test ./... -exec id", "go test -toolexec=id ./...", "go test ./... -o x", "go test -overlay x ./..."],
         ),
         ("go run ./cmd *", &["go run ./cmd -x --y", "go run ./cmd a"], &[]),
+        ("go run -race ./cmd *", &["go run -race ./cmd -foo"], &[]),
+        ("go list -m *", &["go list -m -f {{.Path}} all"], &["go list -m -modfile=x all"]),
+        ("journalctl -u nginx *", &["journalctl -u nginx -b -1"], &[]),
+        ("docker service logs *", &["docker service logs -f web"], &[]),
         ("go run *", &["go run ./cmd --of-tomorrow"], &["go run -exec id ./cmd", "go run -- -exec id"]),
         (
             "docker compose -p app *",
