@@ -373,8 +373,12 @@ impl CommandRule {
             // A script may read its operands as Perl reads them.
             given.extend(options::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
-        // Options of the command that it starts are judged with that command.
-        if let Some(own) = self.up_to_command(program, fixed).and_then(|end| arguments.get(..end)) {
+        // Options behind `--` are those of the command that it starts.
+        let end = fixed.iter().position(|word| word == "--");
+        if let Some(own) =
+            end.filter(|end| self.started.iter().all(|(at, _)| at > end)).and_then(|end| arguments.get(..end))
+            && !self.started.is_empty()
+        {
             given = options::guarded(program, own);
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
@@ -386,27 +390,27 @@ impl CommandRule {
         let again = || {
             let (rule, call) = (self.arguments(), arguments);
             let script = options::up_to_script(program, fixed).unwrap_or(usize::MAX);
-            let (rule, call) = (&rule[..script.min(rule.len())], &call[..script.min(call.len())]);
             // A command that it starts is judged with that command's rule.
-            let is_own = self.started.is_empty() && may_take_back();
+            let end = self.before_command(program).unwrap_or(usize::MAX).min(script);
+            let (rule, call) = (&rule[..end.min(rule.len())], &call[..end.min(call.len())]);
+            let is_own = may_take_back();
             restraints::repeated_option(program, rule, call).filter(|_| is_own)
         };
         self.unspelled(spelled, given).or_else(taken_back).or_else(again)
     }
 
-    /// Returns the end of a program's own words, if the rule names a command that it starts, and that is sure to be one.
-    fn up_to_command(&self, program: &str, fixed: &[String]) -> Option<usize> {
-        let (first, last) = (self.started.first()?.0, self.started.last()?.0);
+    /// Returns the number of a program's own arguments in front of the command that the rule has it start, if that is sure to be one: a word
+    /// behind an option may be its value. `kubectl` takes options everywhere in front of `--`.
+    fn before_command(&self, program: &str) -> Option<usize> {
         let entry = programs::by_base_name(program);
-        let dashes = fixed.iter().position(|word| word == "--").filter(|dashes| first > dashes + 1);
-        match entry.joins_from {
-            Some(_) => None,
-            // It takes options everywhere in front of `--`.
-            None if entry.harmless.is_some_and(|known| known.end == OptionsEnd::Dashes) || entry.harmless.is_none() => {
-                dashes
-            }
-            None => Some(last - 1),
-        }
+        let needs_dashes = entry.harmless.is_some_and(|known| known.end == OptionsEnd::Dashes);
+        let is_sure = |at: &usize| match self.words.get(at - 1).map(String::as_str) {
+            Some("--") => true,
+            Some(before) => !needs_dashes && !before.starts_with('-'),
+            None => false,
+        };
+        let commands = self.started.iter().map(|(at, _)| *at);
+        commands.filter(|at| *at > 0 && entry.joins_from.is_none()).find(is_sure).map(|at| at - 1)
     }
 
     /// Returns the option that a rule lacks, if it spells one that holds its program back only beside that.

@@ -24,6 +24,8 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
         known,
         one_dash: program.options.one_dash(),
         doubts: program.closed,
+        values: program.options.values,
+        attached: program.options.attached,
         is_connection: program.commands == CommandOperands::Connections,
         ..Reader::new(known)
     };
@@ -108,6 +110,10 @@ struct Reader {
     doubts: bool,
     /// Whether an operand with a `=` says where to connect.
     is_connection: bool,
+    /// As [`Options::values`](programs::Options::values).
+    values: &'static str,
+    /// Letters of which the rest of the word is the value, and never the next word.
+    attached: &'static str,
     /// Options that are found elsewhere.
     guarded: &'static [GuardedOption],
 }
@@ -122,6 +128,8 @@ impl Reader {
             one_dash: false,
             doubts: false,
             is_connection: false,
+            values: "",
+            attached: "",
             guarded: &[],
         }
     }
@@ -150,8 +158,11 @@ impl Reader {
                     if before == Next::Own {
                         operands.push(word);
                     }
-                    let gives_one =
-                        || found.iter().any(|option| programs::contains(self.known.gives_operand, &option.shown));
+                    let is_giving = |shown: &str| {
+                        let mut names = self.known.gives_operand.split_whitespace();
+                        names.any(|name| name == shown || (shown.len() > 2 && name.starts_with(shown)))
+                    };
+                    let gives_one = || found.iter().any(|option| is_giving(&option.shown));
                     let is_further = |most| operands.len() + usize::from(gives_one()) > most;
                     if before == Next::Own && self.operands.is_some_and(is_further) {
                         let id = if self.operands == Some(0) { TARGET } else { "operand" };
@@ -192,6 +203,9 @@ impl Reader {
         let mut next = Next::Own;
         for (at, letter) in option.char_indices() {
             found.extend(self.reorders(format!("-{letter}")));
+            if self.attached.contains(letter) {
+                return Next::Own;
+            }
             if self.known.values.contains(letter) {
                 return if at + letter.len_utf8() == option.len() { Next::Value } else { Next::Own };
             }
@@ -201,7 +215,8 @@ impl Reader {
             if !self.known.flags.contains(letter) && !self.within.0.contains(letter) {
                 if !self.known.perhaps_valued.contains(letter) {
                     found.push(leads(format!("-{letter}")));
-                    return Next::Either;
+                    let has_value = self.values.contains(letter) && at + letter.len_utf8() < option.len();
+                    return if has_value { Next::Own } else { Next::Either };
                 }
                 next = Next::Either;
             }

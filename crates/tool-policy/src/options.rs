@@ -170,7 +170,10 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Located => is_located(word),
         CommandOperands::Remote => is_remote(word),
         CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
-        CommandOperands::Packages => !word.starts_with('-') && (word.contains('/') || word.ends_with('-')),
+        CommandOperands::Packages => {
+            !word.starts_with('-')
+                && (word.contains('/') || word.ends_with('-') || (word.ends_with('+') && !word.ends_with("++")))
+        }
         CommandOperands::Repositories => is_repository_elsewhere(word),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+'),
@@ -195,13 +198,21 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
 /// An item of such a list may stand in quotes. A folder of kustomize may be on another machine, too: `git::…`, `git@h:x`,
 /// `github.com/a/b`.
 fn is_fetched(word: &str) -> bool {
-    const HOSTS: [&str; 6] = ["git::", "git@", "github.com/", "gitlab.com/", "bitbucket.org/", "dev.azure.com/"];
+    const HOSTS: [&str; 4] = ["github.com", "gitlab.com", "bitbucket.org", "dev.azure.com"];
+    let is_host =
+        |text: &str| HOSTS.iter().any(|host| text.strip_prefix(host).is_some_and(|rest| rest.starts_with([':', '/'])));
+    let is_account = |text: &str| {
+        let place = text.split('/').next().unwrap_or_default();
+        place.split_once('@').is_some_and(|(_, host)| host.contains(':'))
+    };
     let is_scheme = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
     let begins = |item: &str| {
         let item = item.to_ascii_lowercase();
         let text = item.trim_start_matches(|letter: char| "\"=".contains(letter) || letter.is_whitespace());
         text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
-            || HOSTS.iter().any(|host| text.starts_with(host))
+            || text.starts_with("git::")
+            || is_host(text)
+            || is_account(text)
     };
     match word.strip_prefix('-') {
         Some(option) if option.starts_with('-') => {
@@ -854,8 +865,10 @@ mod tests {
         }
         check("npm test ---prefix x", &["---prefix"]);
         // The value of a flag is a separate word for these programs.
-        for program in ["npm test", "pnpm test", "yarn test", "npx"] {
-            for flag in ["--silent", "--no-audit", "--yes", "--offline"] {
+        check("npx --no-audit=--prefix=x", &["--no-audit", "--prefix"]);
+        let programs = ["npm test", "pnpm test", "yarn test", "npx"];
+        for (program, other) in programs.map(|name| (name, if name == "npx" { "--quiet" } else { "--no-audit" })) {
+            for flag in ["--silent", other, "--yes", "--offline"] {
                 check(&format!("{program} {flag}=--prefix=x"), &["--prefix"]);
                 check(&format!("{program} {flag}=-C x"), &["-C"]);
                 check(&format!("{program} {flag}=--{}=--prefix x", &flag[2..]), &[flag]);

@@ -13,7 +13,7 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
-    Program { starts: Some(""), ..tool(&["npx"], &NPX, "Cw") },
+    Program { starts: Some(""), closed: true, ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,
         doing_more: &[("audit", "fix")],
@@ -83,6 +83,8 @@ const UV: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all-extras all-groups dev dry-run extra format frozen group help json locked no-ansi no-cache no-color no-dev no-interaction \
         no-progress no-root no-sync offline only only-dev outdated quiet sync upgrade verbose version without",
+    switches: "all-extras all-groups dev dry-run frozen help json locked no-ansi no-cache no-color no-dev no-interaction no-progress no-root \
+        no-sync offline only-dev outdated quiet sync upgrade verbose version",
     end: OptionsEnd::Passed("run"),
     ..HarmlessOptions::NONE
 };
@@ -105,7 +107,7 @@ const MAVEN: HarmlessOptions = HarmlessOptions {
     flags: "BCehNoqUVvX",
     long: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fail-at-end fail-fast fae ff help no-transfer-progress non-recursive ntp offline pl projects quiet show-version \
         update-snapshots version",
-    switches: "DskipITs DskipTests also-make am amd batch-mode debug errors fae fail-at-end fail-fast ff help no-transfer-progress \
+    switches: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fae fail-at-end fail-fast ff help no-transfer-progress \
         non-recursive ntp offline quiet show-version update-snapshots version",
     operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
@@ -144,11 +146,12 @@ const RUNNER: HarmlessOptions = HarmlessOptions {
 
 const PIPX: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Passed("run"), ..RUNNER };
 
+/// npx takes the word behind an option that it does not know for the value of that option.
 const NPX: HarmlessOptions = HarmlessOptions {
-    flags: "dhqsvy",
-    values: "",
-    clusters: false,
-    long: "help no-audit no-fund offline prefer-offline quiet silent version yes",
+    flags: "y",
+    perhaps_valued: "dhqsv",
+    long: "help offline prefer-offline quiet silent version yes",
+    switches: "offline prefer-offline yes",
     end: OptionsEnd::Operand(1),
     ..HarmlessOptions::NONE
 };

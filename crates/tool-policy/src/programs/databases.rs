@@ -46,11 +46,18 @@ const fn postgres(names: &'static [&'static str], values: &'static str, harmless
 
 /// Commands of its own run programs and write files, so each option that gives one, or a file of them, is a script.
 const DATABASE_FILE_OPTIONS: Options = Options {
-    guarded: &[scripts("", "cmd"), scripts("c", "c"), scripts("", "f"), scripts("", "init"), scripts("A", "A")],
-    harmless: &["column", "csv"],
+    guarded: &[
+        scripts("", "cmd"),
+        scripts("c", "c"),
+        scripts("", "f"),
+        scripts("", "init"),
+        scripts("A", "A"),
+        scripts("s", "s"),
+    ],
+    harmless: &["column", "csv", "safe", "separator", "stats"],
     one_dash: true,
     scripts: ScriptOperands::BehindFirst(
-        "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file s storage-version",
+        "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file storage-version",
     ),
     ..Options::NONE
 };
@@ -173,7 +180,7 @@ const MYSQL_ADMIN: HarmlessOptions = HarmlessOptions {
     values: "p",
     clusters: true,
     long: "compress connect-timeout help no-beep password relative silent verbose version vertical",
-    switches: "compress help no-beep relative silent verbose version vertical",
+    switches: "compress help no-beep password relative silent verbose version vertical",
     operands: &[("", 0)],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE

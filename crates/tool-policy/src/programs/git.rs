@@ -153,6 +153,8 @@ const COMMON: Options = Options {
         executes("", "exec"),
         executes("", "extcmd"),
         destroys("", "abort"),
+        destroys("", "quit"),
+        destroys("", "skip"),
     ],
     harmless: &["text"],
     ..Options::NONE
@@ -336,7 +338,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
         QUIET,
         forcing(
             &"switch",
-            &[destroys("f", "force"), destroys("C", "force-create"), destroys("", "discard-changes")],
+            &[
+                destroys("f", "force"),
+                destroys("C", "force-create"),
+                destroys("", "discard-changes"),
+                destroys("", "orphan"),
+            ],
             "c",
         ),
     ),
@@ -388,7 +395,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand {
-        options: Options::new(&[executes("x", "exec"), destroys("", "abort")], "sXC"),
+        options: Options::new(
+            &[executes("x", "exec"), destroys("", "abort"), destroys("", "quit"), destroys("", "skip")],
+            "sXC",
+        ),
         ..subcommands(CHANGES, &["rebase"])
     },
     Subcommand { options: Options::new(&[executes("", "template")], ""), ..subcommands(CHANGES, &["init"]) },

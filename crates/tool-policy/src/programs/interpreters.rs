@@ -24,6 +24,7 @@ const fn printing(flags: &'static str, options: Options) -> Options {
 }
 
 const NODE: Options = Options {
+    loose_names: true,
     code: "eval print",
     valued: "allow-fs-read allow-fs-write build-snapshot-config conditions cpu-prof-dir cpu-prof-interval cpu-prof-name \
         debug-port diagnostic-dir disable-proto disable-warning dns-result-order env-file env-file-if-exists eval \

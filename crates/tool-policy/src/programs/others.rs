@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Program] = &[
     // Behind `--` are options of `git clone`.
     Program {
         subcommands: true,
-        doing_more: &[("gist", "--"), ("repo", "--")],
+        doing_more: &[("gist", "--"), ("repo", "-- :")],
         commands: CommandOperands::Repositories,
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
@@ -94,18 +94,19 @@ const GH: HarmlessOptions = HarmlessOptions {
     flags: "Lq0123456789",
     clusters: true,
     long: "add-assignee add-label add-reviewer app assignee author base body branch color commit created draft event \
-        exclude-drafts exit-status fail-fast fill head help interval jq json label language limit log log-failed match merge merged \
+        exclude-drafts exit-status fail-fast fill head help interval jq label language limit log log-failed match merge merged \
         milestone name-only order page paginate patch per-page rebase remove-assignee remove-label required reviewer \
-        search sort squash state status title topic updated user verbose version visibility watch workflow",
+        search sort squash state status title topic updated user verbose version watch workflow",
     within: &[
         ("issue-create pr-create", "abBdHlmprt", ""),
         ("issue-comment pr-comment pr-review", "b", ""),
-        ("issue-list pr-list", "aABdHlmRsSt", "repo template"),
-        ("issue-view pr-view", "cR", "comments repo template"),
-        ("issue-status pr-checks pr-diff pr-status release-list release-view", "R", "repo template"),
-        ("repo-list repo-view", "", "template"),
-        ("run-list", "abceRsuw", "repo template"),
-        ("run-view", "R", "repo template"),
+        ("issue-list pr-list", "aABdHlmRsSt", "json repo template"),
+        ("issue-view pr-view", "cR", "comments json repo template"),
+        ("issue-status pr-checks pr-diff pr-status release-list release-view", "R", "json repo template"),
+        ("repo-list", "", "json template visibility"),
+        ("repo-view search workflow-list", "", "json template"),
+        ("run-list", "abceRsuw", "json repo template"),
+        ("run-view", "R", "json repo template"),
     ],
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -217,7 +218,7 @@ const OPENSSL: HarmlessOptions = HarmlessOptions {
         clcerts crlf crl_check crl_check_all d dates debug e email enddate ex export fingerprint hash help hex i ign_eof info issuer \
         issuer_hash issuerhash lastupdate legacy list md5 modulus msg new newcert newreq nextupdate no_nonce no_tls1 no_tls1_1 no_tls1_2 \
         no_tls1_3 no-CAfile no-CApath nocerts nocommonname nodes noenc nointern nokeys noiter nomaciter nonce noout noprompt nosalt \
-        noverify ocsp_uri ocspid partial_chain pbkdf2 prexit pubin pubkey pubout purpose quiet r req_text resp_text rev salt serial \
+        noverify ocsp_uri ocspid partial_chain pbkdf2 prexit pubin pubkey pubout purpose quiet r req_text resp_text rev salt security_debug serial serverpref \
         sha1 sha224 sha256 sha384 sha512 sha3-256 showcerts show_chain startdate state status strict subject subject_hash text tls1 tls1_1 \
         tls1_2 tls1_3 tlsextdebug utf8 v V verify_return_error verify_quiet version x509 x509_strict",
     // An address, and a library.
@@ -227,7 +228,7 @@ const OPENSSL: HarmlessOptions = HarmlessOptions {
 };
 
 const SSH_KEYGEN: HarmlessOptions = HarmlessOptions {
-    flags: "BceilLpqvy",
+    flags: "BeilLqvy",
     values: "abCEfFmNPt",
     clusters: true,
     end: OptionsEnd::Nowhere,
