@@ -44,7 +44,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
                     true => app.require_few_watched(&Draft::from(changed)),
                     false => Ok(()),
                 };
-                let allowed = names.and(watches).and_then(|()| run.limit.may_change(changed));
+                let allowed = names.and(watches).and_then(|()| run.limit.may_become(&found, changed));
                 let allowed = allowed.map_err(|why| why.to_string());
                 let allowed =
                     allowed.and_then(|()| app.require_readable(&Draft::from(changed)).map_err(|why| why.to_string()));

@@ -1,7 +1,8 @@
 //! Delegation limits: a definition or agent that a run makes has no more rights than the run itself.
 //!
 //! Pure. A job that a run wants to make is limited here, or refused with a sentence. A job may change only the jobs that
-//! it made itself, and only while they have no more rights than it has.
+//! it made itself, and only while they have no more rights than it has. What any run makes of a job by a change is judged
+//! as if the run made it.
 
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ const TEXT_AT_MOST: usize = 16 * 1024;
 
 /// Maximum number of patterns in one list of a job made by a run. They are compiled whenever its file is read.
 pub const PATTERNS_AT_MOST: usize = 64;
+
+/// The fields that say when a job fires, or only name it. They give a job no rights.
+const TIMES: [&str; 7] = ["cron", "description", "enabled", "every", "jitter", "run_at", "timezone"];
 
 /// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -461,19 +465,37 @@ impl DelegationLimit {
         if definition.created_by.as_ref() != Some(&self.creator) {
             return Err(Refusal::denied(format!("{title} was not made by {}, so it may not change it", self.title)));
         }
+        self.could_make(definition, "by now, so it may not change it")
+    }
+
+    /// Checks that the run may change a job that it [may change](Self::may_change) into this: it could make it so itself. Any run may
+    /// change the times alone of a job that has more rights, since these stay the person's choice.
+    ///
+    /// # Errors
+    /// A sentence if the job then has more rights than the run, or if the person is no longer asked before its runs.
+    pub fn may_become(&self, found: &Definition, changed: &Definition) -> Result<(), Refusal> {
+        if found.approve && !changed.approve {
+            return Err(Refusal::denied("only the person takes `approve` from a job; leave `--no-approve` out"));
+        }
+        let (before, after) = (Draft::from(found), Draft::from(changed));
+        let mut others = FIELDS.iter().filter(|field| !TIMES.contains(&field.name));
+        if before.body == after.body && others.all(|field| (field.show)(&before) == (field.show)(&after)) {
+            return Ok(());
+        }
+        self.could_make(changed, "then, so it may not change it so")
+    }
+
+    /// Checks that the run could make this job: [`Self::narrow`] leaves it as it is.
+    fn could_make(&self, definition: &Definition, then: &str) -> Result<(), Refusal> {
         let draft = Draft::from(definition);
         let mut narrowed = draft.clone();
         self.hush(&mut narrowed);
-        match self.narrow(&mut narrowed) {
-            Ok(()) if narrowed == draft => Ok(()),
-            Ok(()) => {
-                Err(Refusal::denied(format!("{title} has more than {} by now, so it may not change it", self.title)))
-            }
-            Err(why) => Err(Refusal::denied(format!(
-                "{title} has more than {} by now, so it may not change it: {why}",
-                self.title
-            ))),
-        }
+        let why = match self.narrow(&mut narrowed) {
+            Ok(()) if narrowed == draft => return Ok(()),
+            Ok(()) => String::new(),
+            Err(why) => format!(": {why}"),
+        };
+        Err(Refusal::denied(format!("{} has more than {} {then}{why}", definition.title(), self.title)))
     }
 
     /// Checks that the run may spawn an agent with these tools.

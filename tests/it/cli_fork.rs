@@ -12,7 +12,7 @@ use ollim_bot::daemon::wire::Reply;
 use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
 use ollim_bot::journal::{Denial, Event, EventFilter, RunId};
-use ollim_bot::policy::{self, Decision, Layer, PathRoots, Verdict};
+use ollim_bot::policy::{self, Decision, Layer, PathRoots, ToolPattern, Verdict};
 use ollim_bot::refusal::Refusal;
 use ollim_bot::run::delegation::DelegationLimit;
 use ollim_bot::run::runner::RunSettings;
@@ -62,6 +62,12 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
 }
 
 fn serve_run(bot: &TestBot, denied: &'static str, run: &str) -> Socket {
+    let lines = "background: true\nallowed_tools: [Read, 'Bash(ollim-bot *)']\ntimeout: 10m\n";
+    serve_job(bot, denied, run, lines)
+}
+
+/// Serves the run of a routine with these lines. What the main session has is `Read` and `Bash(ollim-bot *)` if it runs there.
+fn serve_job(bot: &TestBot, denied: &'static str, run: &str, lines: &str) -> Socket {
     let home = Home::new(bot.home());
     std::fs::create_dir_all(home.state()).unwrap();
     let tokens = Tokens::default();
@@ -71,15 +77,22 @@ fn serve_run(bot: &TestBot, denied: &'static str, run: &str) -> Socket {
     let app = ollim_bot::cli::for_person(home, Environment::default());
     runtime.spawn(control.serve(Arc::new(Commands(app))));
     drop(entered);
-    let text =
-        "---\ncron: '@daily'\nbackground: true\nallowed_tools: [Read, 'Bash(ollim-bot *)']\ntimeout: 10m\n---\nSort.\n";
+    let text = format!("---\ncron: '@daily'\n{lines}---\nSort.\n");
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let file = std::path::Path::new("routines/triage.md");
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
-    let settings = RunSettings::of(&Config::defaults(chrono_tz::UTC));
+    let mut settings = RunSettings::of(&Config::defaults(chrono_tz::UTC));
     let places = PathRoots { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
-    let restrictions = &definition.background().unwrap().restrictions;
-    let policy = policy::background("routine triage", restrictions, &settings.main_tools, &places);
+    let policy = match definition.background() {
+        Some(background) => {
+            policy::background("routine triage", &background.restrictions, &settings.main_tools, &places)
+        }
+        None => {
+            let main_tools = ["Read", "Bash(ollim-bot *)"].map(|text| ToolPattern::parse(text).unwrap());
+            settings.main_tools = main_tools.into();
+            policy::main_session(&settings.main_tools, &[], &places)
+        }
+    };
     let record = Arc::new(Record { denied, ..Record::default() });
     let limit = DelegationLimit::of(&definition, &policy, &settings);
     let authority = RunAuthority::new(RunId::new(run), "routine triage".into(), limit, record.clone());
@@ -330,6 +343,29 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
     assert!(in_fork(&bot, socket.grant.token(), &routine).starts_with("exit: 0"));
     assert_eq!(bot.json(["routine", "list"])[0]["created_by"], "triage");
     assert!(!socket.record.effects.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_foreground_job_changes_no_job_into_one_with_more_than_the_main_session() {
+    let bot = TestBot::new();
+    let socket = serve_job(&bot, "cal", "0badcafe", "");
+    let file = "---\ncron: '@daily'\nclient: exec\ncommand: 'true'\nallowed_tools: ['Read(**)']\n---\n";
+    bot.write("routines/look.md", file);
+    bot.write("routines/bare.md", &file.replace("client:", "approve: true\nclient:"));
+    let edit =
+        |id: &str, words: &[&str]| in_fork(&bot, socket.grant.token(), &[&["routine", "edit", id][..], words].concat());
+    for (id, words, part) in [
+        ("look", &["--command", "id", "--allowed-tools", "Bash", "Edit(out/**)"][..], "`Bash` is more than"),
+        ("look", &["--allowed-tools", "Bash(curl *)"], "`Bash(curl *)` is more than"),
+        ("bare", &["--command", "id", "--no-approve"], "only the person takes `approve`"),
+    ] {
+        let shown = edit(id, words);
+        assert!(shown.starts_with("exit: 1") && shown.contains(part), "{words:?}: {shown}");
+    }
+    assert_eq!(bot.read("routines/look.md").as_deref(), Some(file));
+    assert!(bot.read("routines/bare.md").unwrap().contains("approve: true"));
+    let shown = edit("look", &["--cron", "@hourly", "--command", "date", "--allowed-tools", "Read(notes/**)"]);
+    assert!(shown.starts_with("exit: 0"), "{shown}");
 }
 
 #[test]

@@ -355,6 +355,36 @@ fn the_main_session_makes_turns_and_jobs_within_its_tools() {
 }
 
 #[test]
+fn a_change_is_judged_as_if_the_run_made_the_job_so() {
+    let mut narrow = settings();
+    narrow.main_tools = ["Read", "Bash(ollim-bot *)"].map(|text| ToolPattern::parse(text).unwrap()).into();
+    let turn = reminder(Mode::Foreground, None);
+    let main = DelegationLimit::of(&turn, &policy::main_session(&narrow.main_tools, &[], &places()), &narrow);
+    let is = |allow: &[&str]| {
+        let restrictions = config(Some(allow), None);
+        reminder(Mode::Background(Background { restrictions, ..Background::default() }), None)
+    };
+    let (persons, wide) = (is(&["Read(**)"]), is(&["Bash(curl *)"]));
+    // It may change any job of the person's, and so into what it could make.
+    main.may_change(&persons).unwrap();
+    main.may_become(&persons, &Definition { body: "Look.".into(), ..is(&["Read"]) }).unwrap();
+    let refused = |found: &Definition, changed: &Definition, part: &str| {
+        let why = main.may_become(found, changed).unwrap_err();
+        assert!(why.reason.contains(part), "{why}");
+    };
+    refused(&persons, &wide, "`Bash(curl *)` is more than");
+    // What has more already: its times may be others, but not what it does.
+    main.may_become(&wide, &Definition { enabled: false, ..wide.clone() }).unwrap();
+    refused(&wide, &Definition { body: "Other.".into(), ..wide.clone() }, "`Bash(curl *)` is more than");
+    let asked = Definition { approve: true, ..persons.clone() };
+    refused(&asked, &persons, "only the person takes `approve`");
+    main.may_become(&asked, &Definition { body: "Other.".into(), ..asked.clone() }).unwrap();
+    for name in TIMES {
+        assert!(FIELDS.iter().any(|field| field.name == name), "{name}");
+    }
+}
+
+#[test]
 fn a_spawned_agent_makes_and_changes_nothing() {
     let definition = reminder(Mode::Background(Background::default()), None);
     let policy = policy::background("x", &BgForkConfig::default(), &settings().main_tools, &places());
