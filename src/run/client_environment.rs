@@ -34,9 +34,19 @@ pub fn copy_shell_binary(own_binary: &Path, home: &Home) -> io::Result<()> {
     if !beside.is_file() || is_same(&beside, &copy) {
         return Ok(());
     }
-    let fresh = copy.with_extension("new");
-    fs::copy(beside, &fresh)?;
-    fs::rename(fresh, copy)
+    // What is left of a failed copy would take the room that the journal needs.
+    let fresh = Unfinished(copy.with_extension("new"));
+    fs::copy(beside, &fresh.0)?;
+    fs::rename(&fresh.0, copy)
+}
+
+/// A file that is removed unless it is moved to its place.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let _moved_or_never_made = fs::remove_file(&self.0);
+    }
 }
 
 /// Returns whether both files can be read and have the same content.
@@ -74,5 +84,26 @@ pub fn client_environment(
         added: config.client_env.iter().filter_map(added).collect(),
         programs: own_binary.parent().map(text).into_iter().chain([text(&home.bin())]).collect(),
         data_folder: text(home.root()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, own) = (Home::new(folder.path().join("bot")), folder.path().join("ollim-bot"));
+        fs::write(folder.path().join("ollim-shell"), "program").unwrap();
+        // A folder is in its place.
+        fs::create_dir_all(home.shell_copy().join("x")).unwrap();
+        copy_shell_binary(&own, &home).unwrap_err();
+        let left: Vec<_> = fs::read_dir(home.state()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["ollim-shell"]);
+        fs::remove_dir_all(home.shell_copy()).unwrap();
+        copy_shell_binary(&own, &home).unwrap();
+        assert_eq!(fs::read_to_string(home.shell_copy()).unwrap(), "program");
+        assert_eq!(fs::read_dir(home.state()).unwrap().count(), 1);
     }
 }
