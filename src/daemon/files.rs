@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use super::pushed::PushedDefinitions;
 use crate::definition::{self, DefinitionId, pushed_id};
 use crate::home::Home;
-use crate::schedule::{Files, LiveDefinitions, Removal};
+use crate::schedule::{Files, LiveDefinitions, Removal, due_at};
 
 /// The data folder's files, and the definitions of the database.
 pub(super) struct HomeFiles {
@@ -65,6 +65,8 @@ impl Files for HomeFiles {
         if pushed_id(file).is_some() {
             return self.pushed.move_to_failed(file, at, reason);
         }
-        definition::move_to_failed(&self.home, file, reason).map(|moved| moved.is_some()).map_err(io::Error::other)
+        let defaults = self.definitions.blocking_defaults();
+        let moved = definition::move_to_failed(&self.home, file, reason, &defaults, |found| due_at(found) == Some(at));
+        moved.map(|moved| moved.is_some()).map_err(io::Error::other)
     }
 }

@@ -343,17 +343,27 @@ pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, De
 
 /// Moves a reminder's file (relative path) to `reminders/failed/`, and adds the reason to its frontmatter if the layout
 /// allows that. Repeating it after a crash in between makes no second copy. Returns the new relative path, or `None` if
-/// the file does not exist.
+/// the file does not exist. Nor is one moved that is of another reminder by now: `is_of` judges the very text that is moved.
 ///
 /// # Errors
 /// As [`remove_unchanged`], and [`DefinitionError::Changed`] if somebody changes the file at the same time, which then stays.
-pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<PathBuf>, DefinitionError> {
-    kind_of(home, file)?;
+pub fn move_to_failed(
+    home: &Home,
+    file: &Path,
+    reason: &str,
+    defaults: &Defaults,
+    is_of: impl FnOnce(&Definition) -> bool,
+) -> Result<Option<PathBuf>, DefinitionError> {
+    let kind = kind_of(home, file)?;
     let old = match text_of(home, file) {
         Ok(old) => old,
         Err(DefinitionError::NotFound { .. }) if is_gone(home, file)? => return Ok(None),
         Err(error) => return Err(error),
     };
+    let read = read::parsed(home, kind, file, old.as_bytes(), defaults).definition;
+    if read.is_some_and(|read| !is_of(&read)) {
+        return Ok(None);
+    }
     let moved = keep_as_failed(home, &file.file_stem().unwrap_or_default().to_string_lossy(), &old, reason)?;
     fail_point!(FailedCopied);
     if !remove_unchanged(home, file, &old)? {

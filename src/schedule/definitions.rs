@@ -76,7 +76,7 @@ pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterat
 }
 
 /// Returns when a reminder or a session falls due, rounded up to milliseconds, the resolution of the journal.
-pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
+pub(crate) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     let run_at = definition.trigger.run_at()?;
     let whole = DateTime::from_timestamp_millis(run_at.timestamp_millis())?;
     Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })

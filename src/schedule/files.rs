@@ -43,7 +43,7 @@ pub trait Files: Send + Sync {
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal>;
 
     /// Moves the file of a reminder that was due at `at` to `reminders/failed/`, with the reason in its frontmatter. Returns whether there
-    /// was one.
+    /// was one. One with another time by now is of another occurrence, and stays.
     ///
     /// # Errors
     /// Fails when the file cannot be written or moved. The caller tries again.

@@ -183,6 +183,11 @@ impl LiveDefinitions {
         self.store.lock().await.defaults().clone()
     }
 
+    /// As [`Self::defaults`], outside of asynchronous code.
+    pub(crate) fn blocking_defaults(&self) -> Defaults {
+        self.store.blocking_lock().defaults().clone()
+    }
+
     /// Writes the next check of a chain into a new file.
     ///
     /// # Errors

@@ -48,6 +48,7 @@ pub use command::{
     Loaded, Schedule, Snapshot, StageView,
 };
 pub(crate) use conclusion::buttons_of;
+pub(crate) use definitions::due_at;
 pub use definitions::{generation, next_due, occurrences};
 pub use dispatcher::cannot_wake;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};

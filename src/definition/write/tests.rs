@@ -56,6 +56,10 @@ fn at(hour: u32) -> DateTime<FixedOffset> {
     FixedOffset::east_opt(3600).unwrap().with_ymd_and_hms(2030, 1, 1, hour, 0, 0).unwrap()
 }
 
+fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<PathBuf>, DefinitionError> {
+    super::move_to_failed(home, file, reason, &defaults(), |_| true)
+}
+
 fn tea() -> Draft {
     Draft::new(When::At(at(9)), "Check the oven!\n\nIs it done?")
 }
@@ -280,6 +284,20 @@ fn a_failed_reminder_goes_aside_with_its_reason_and_comes_back() {
     assert_eq!(folder.text("reminders/tea.md"), text.replace("2030-01-01T09:00:00Z", "'2030-01-01T12:00:00+01:00'"));
     let error = restore_failed(&folder.home, &DefinitionId::new("x"), at(12), &defaults()).unwrap_err();
     assert!(matches!(error, DefinitionError::NotFound { .. }), "{error}");
+}
+
+#[test]
+fn a_reminder_that_has_a_new_time_does_not_go_aside() {
+    let folder = Folder::new();
+    let file = folder.put("reminders/tea.md", "---\nrun_at: 2030-01-01T09:00:00Z\n---\nTea.\n");
+    let at = |hour: u32| {
+        move |found: &Definition| found.trigger.run_at() == Some(Utc.with_ymd_and_hms(2030, 1, 1, hour, 0, 0).unwrap())
+    };
+    let move_if = |hour: u32| super::move_to_failed(&folder.home, &file, "x", &defaults(), at(hour)).unwrap();
+    assert_eq!(move_if(8), None);
+    assert_eq!(folder.files(), ["reminders/tea.md"]);
+    assert!(move_if(9).is_some());
+    assert_eq!(folder.files(), ["reminders/failed/tea.md"]);
 }
 
 #[test]
