@@ -7,6 +7,7 @@ use super::{App, Caller, runs};
 use crate::definition::{Definition, DefinitionId, Kind, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::limits::{MakersOf, in_database, last_run, limit, needs_approval};
+use crate::run::runner::RunSettings;
 
 type Definitions = BTreeMap<DefinitionId, Arc<Definition>>;
 
@@ -16,7 +17,7 @@ type Definitions = BTreeMap<DefinitionId, Arc<Definition>>;
 /// A sentence that names the right which it has and a maker does not have, or an error of the journal.
 pub(super) fn limited(job: &Definition, definitions: &Definitions, app: &App) -> Result<Definition, Refusal> {
     let makers = makers_of(job, definitions, app)?;
-    let limited = limit(job, &makers, &app.config()?.main_tools, &app.places())?;
+    let limited = limit(job, &makers, &RunSettings::of(&*app.config()?), &app.places())?;
     Ok(Definition { approve: needs_approval(job, &makers), ..limited })
 }
 

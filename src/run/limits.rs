@@ -9,9 +9,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::gate;
+use super::runner::RunSettings;
 use super::spawn::Spawner;
-use crate::definition::{Background, Defaults, Definition, DefinitionId, Kind, Mode, parse, parse_pushed};
+use crate::definition::fields::{FIELDS, Field, Limit};
+use crate::definition::{Background, Defaults, Definition, DefinitionId, Draft, Kind, Mode, parse, parse_pushed};
 use crate::home::Home;
 use crate::journal::{JournalError, JournalReader, RunId};
 use crate::policy::{BgForkConfig, PathRoots, ToolPattern, UpdateMode, attenuate};
@@ -39,11 +43,11 @@ impl Spawner {
             None => self.limits_of(job).await?,
         };
         let (job, places) = (Arc::clone(job), self.places());
-        let main_tools = self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).main_tools.clone();
+        let settings = self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let limited = tokio::task::spawn_blocking(move || {
             let limited = match caller {
-                Some(_) => limit_spawned(&job, &limits, &main_tools, &places),
-                None => limit(&job, &limits, &main_tools, &places),
+                Some(_) => limit_spawned(&job, &limits, &settings.main_tools, &places),
+                None => limit(&job, &limits, &settings, &places),
             };
             limited.map_err(|_| {
                 Refusal::denied(format!("{} has more rights than the job that made it", job.title()))
@@ -155,13 +159,35 @@ impl MakersOf {
     }
 }
 
-/// Returns whether two makers limit a job in the same way.
+/// Returns whether two makers limit a job in the same way: they differ at most in what no function here reads.
 fn limits_alike(one: &Definition, other: &Definition) -> bool {
-    let has_same_rights = match (one.background(), other.background()) {
-        (Some(one), Some(other)) => one.restrictions == other.restrictions && one.agent == other.agent,
-        (one, other) => one.is_none() && other.is_none(),
-    };
-    one.approve == other.approve && has_same_rights
+    let (one, other) = (Draft::from(one), Draft::from(other));
+    one.background == other.background
+        && FIELDS.iter().filter(|field| limits(field)).all(|field| (field.show)(&one) == (field.show)(&other))
+}
+
+/// The fields with a limit of their own that count when a job is made, and not again for each run of what was made: when and where that
+/// fires, what it follows and reads, how it tells of it, and which texts of the person's it begins with.
+const ONCE: [&str; 14] = [
+    "after",
+    "channel",
+    "client",
+    "context_from",
+    "deliver",
+    "gate",
+    "heartbeat_url",
+    "hosts",
+    "max_chain",
+    "requires",
+    "skills",
+    "urgency",
+    "wake",
+    "watch",
+];
+
+/// Returns whether a maker's present value of a field limits the runs of what it has made.
+fn limits(field: &Field) -> bool {
+    !matches!(field.limit, Limit::Free) && !ONCE.contains(&field.name)
 }
 
 /// Returns whether the person approves each run of a job that falls due: its own file or that of a maker has `approve`.
@@ -177,16 +203,21 @@ pub fn needs_approval(job: &Definition, makers: &[Arc<Definition>]) -> bool {
 pub fn limit(
     job: &Definition,
     limits: &[Arc<Definition>],
-    main_tools: &[ToolPattern],
+    settings: &RunSettings,
     places: &PathRoots,
 ) -> Result<Definition, Refusal> {
     let mut job = job.clone();
     let is_command = job.command.is_some();
     for maker in limits {
+        if maker.background().is_some() {
+            job = keep_amounts(job, maker, settings.timeout)?;
+        }
         let (Mode::Background(own), Some(of_maker)) = (&mut job.mode, maker.background()) else { continue };
+        // A command knows no conversation, so nor does what it makes.
+        own.isolated |= !is_command && (of_maker.isolated || maker.command.is_some());
         if own.restrictions != of_maker.restrictions {
             let rights = (&of_maker.restrictions, &own.restrictions);
-            let limited = attenuate(&maker.title(), rights.0, rights.1, main_tools, Some(places));
+            let limited = attenuate(&maker.title(), rights.0, rights.1, &settings.main_tools, Some(places));
             own.restrictions = limited.map_err(|error| Refusal::denied(error.to_string()))?;
         }
         keep_agent(own, of_maker, is_command).map_err(|agent| {
@@ -223,6 +254,26 @@ fn limit_spawned(
         }
     }
     Ok(job)
+}
+
+/// Lowers a job's amounts of time, turns and money to those of its maker.
+fn keep_amounts(mut job: Definition, maker: &Definition, usual: Duration) -> Result<Definition, Refusal> {
+    job.timeout = match job.timeout {
+        Some(own) => Some(own.min(maker.timeout.unwrap_or(usual))),
+        None => maker.timeout.map(|most| most.min(usual)),
+    };
+    let most = maker.gate_timeout.unwrap_or(gate::USUAL_TIMEOUT).max(gate::USUAL_TIMEOUT);
+    job.gate_timeout = job.gate_timeout.map(|own| own.min(most));
+    let (mut draft, of_maker) = (Draft::from(&job), Draft::from(maker));
+    let heeded = FIELDS.iter().filter(|field| field.is_heeded_by(draft.client) && matches!(field.limit, Limit::AtMost));
+    for field in heeded.collect::<Vec<_>>() {
+        let Some(most) = (field.show)(&of_maker) else { continue };
+        if (field.show)(&draft).is_none_or(|own| own > most) {
+            draft.set(field, &most).map_err(|fault| Refusal::denied(fault.message))?;
+        }
+    }
+    let Definition { id, file, zone, trigger, mode, .. } = job;
+    Ok(draft.into_definition((id, file, zone), trigger, mode))
 }
 
 /// Has a job run as its maker's agent.
@@ -323,6 +374,58 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    use crate::run::delegation::tests as delegation;
+
+    fn routine(lines: &str) -> Definition {
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let text = format!("---\ncron: '@daily'\nbackground: true\n{lines}---\nLook.\n");
+        parse(Kind::Routine, Path::new("routines/a.md"), text.as_bytes(), &defaults).definition.unwrap()
+    }
+
+    /// Each field of a maker that limits the runs of what it made, but for those that [`attenuate`] compares: lines of the maker, and of
+    /// what it made when it did not have them.
+    const TAKEN: [(&str, &str, &str); 8] = [
+        ("agent", "agent: Explore\n", ""),
+        ("command", "client: exec\ncommand: 'true'\n", ""),
+        ("gate_timeout", "", "gate: 'true'\ngate_timeout: 9m\n"),
+        ("isolated", "isolated: true\n", ""),
+        ("max_cost_day_usd", "max_cost_day_usd: 0.5\n", "max_cost_day_usd: 9.0\n"),
+        ("max_cost_usd", "max_cost_usd: 0.5\n", ""),
+        ("max_turns", "max_turns: 3\n", "max_turns: 20\n"),
+        ("timeout", "timeout: 5m\n", "timeout: 20m\n"),
+    ];
+
+    const ATTENUATED: [&str; 7] =
+        ["allow_ping", "allowed_tools", "ask", "ask_tools", "disallowed_tools", "network", "update_main_session"];
+
+    #[test]
+    fn what_is_taken_from_a_maker_is_taken_from_the_runs_of_what_it_made() {
+        let (settings, places) = (delegation::settings(), delegation::places());
+        let runs =
+            |made: &str, maker: &str| limit(&routine(made), &[Arc::new(routine(maker))], &settings, &places).unwrap();
+        let amounts = runs("max_turns: 20\n", "max_turns: 3\nmax_cost_usd: 0.5\ntimeout: 5m\nisolated: true\n");
+        assert_eq!((amounts.max_turns, amounts.max_cost_usd), (Some(3), Some(0.5)));
+        assert_eq!(amounts.timeout, Some(Duration::from_secs(300)));
+        assert!(amounts.background().unwrap().isolated);
+        // Nothing grows.
+        let less = runs("max_turns: 2\ntimeout: 1m\n", "max_turns: 3\ntimeout: 2h\n");
+        assert_eq!((less.max_turns, less.timeout), (Some(2), Some(Duration::from_secs(60))));
+        assert_eq!(runs("", "timeout: 2h\n").timeout, Some(settings.timeout));
+        assert_eq!(runs("max_turns: 2\n", ""), routine("max_turns: 2\n"));
+        for (name, maker, made) in TAKEN {
+            assert_ne!(runs(made, maker), routine(made), "{name}");
+            // Of two makers that differ in it, both count.
+            assert!(maker.is_empty() || !limits_alike(&routine(maker), &routine("")), "{name}");
+        }
+        // Each field that limits what a job makes is known here: the others count only when it makes that.
+        let known = TAKEN.map(|(name, ..)| name);
+        let taken = FIELDS.iter().map(|field| (field.name, limits(field)));
+        for (name, limits) in taken {
+            assert_eq!(limits, known.contains(&name) || ATTENUATED.contains(&name) || name == "approve", "{name}");
+        }
+        assert!(ONCE.iter().all(|once| FIELDS.iter().any(|field| field.name == *once)));
+    }
 
     #[test]
     fn makers_are_followed_until_one_is_gone_or_known() {

@@ -24,7 +24,7 @@ pub(in crate::run) fn settings() -> RunSettings {
     }
 }
 
-fn places() -> PathRoots {
+pub(in crate::run) fn places() -> PathRoots {
     PathRoots { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
 }
 
