@@ -374,6 +374,8 @@ pub struct AttemptReport {
     pub client: Option<UsedClient>,
     /// Messages to the person. They are committed with the outcome, so that each is sent exactly once.
     pub messages: Vec<String>,
+    /// What the service tells the person about the run, in words of its own. It is limited like all messages about a job.
+    pub notices: Vec<String>,
 }
 
 impl AttemptReport {
@@ -391,6 +393,7 @@ impl AttemptReport {
             tokens: None,
             client: None,
             messages: Vec::new(),
+            notices: Vec::new(),
         }
     }
 }

@@ -287,7 +287,7 @@ impl<'a> FieldReader<'a> {
     ) {
         let file = self.file.source.path.clone();
         let field = field.map(Into::into);
-        self.problems.push(Problem { file, line, column, field, severity, message, hint, id: None });
+        self.problems.push(Problem { file, line, column, field, severity, message, hint, id: None, made_by: None });
     }
 
     fn at_key(&mut self, severity: Severity, index: usize, message: String, hint: String) {

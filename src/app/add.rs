@@ -7,10 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use super::permissions::require_no_circle;
 use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, taken_ids, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{self, DefinitionError, Draft, FieldValue, JobClient, Kind, WrittenFile};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
@@ -46,9 +47,21 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Sa
     if taken_ids::are_partly_unknown(app)? {
         draft.id = Some(definition::unique_id(&draft)?);
     }
-    let written = definition::create(&app.home, &draft, taken_ids::is_taken(app), &app.defaults()?)?;
+    let written = create(&draft, app)?;
     let recorded = recorded(written, app);
     Ok(SavedDefinition { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
+}
+
+/// Writes a draft under an id by which it does not follow itself.
+fn create(draft: &Draft, app: &App) -> Result<WrittenFile, Refusal> {
+    let (is_taken, defaults) = (taken_ids::is_taken(app), app.defaults()?);
+    let Some(follows) = &draft.after else { return Ok(definition::create(&app.home, draft, is_taken, &defaults)?) };
+    let loaded = app.load()?;
+    if let Some(id) = &draft.id {
+        require_no_circle(&loaded, id, Some(follows))?;
+    }
+    let is_taken = |id: &DefinitionId| is_taken(id) || loaded.closes_circle(id, &follows.job);
+    Ok(definition::create(&app.home, draft, is_taken, &defaults)?)
 }
 
 /// Whether a reminder only delivers its text: it sets no field that needs an agent, and is not part of a chain.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::add::{self, reject_conflicts, require_task};
+use super::permissions::{alone, require_no_circle};
 use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs, restore, taken_ids};
 use crate::clock::whole_second;
 use crate::definition::{
@@ -13,6 +14,7 @@ use crate::refusal::Refusal;
 
 /// Makes the requested changes.
 pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<SavedDefinition, Refusal> {
+    let _one_at_a_time = matches!(app.caller, Caller::Run(_)).then(alone);
     let loaded = app.load_with([id])?;
     let found = jobs::find(id, Some(kind), &loaded)?;
     app.may_change([&*found])?;
@@ -35,6 +37,8 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
             }
             definition::require_free(&app.home, &found.file, &changed.id, taken_ids::is_taken(app))?;
         }
+        let refused = |why: Refusal| DefinitionError::Refused { why: why.to_string() };
+        require_no_circle(&loaded, &changed.id, changed.follows()).map_err(refused)?;
         match &app.caller {
             Caller::Person => Ok(()),
             // The run answers for the result, which is checked as if the run created it now.
@@ -45,10 +49,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
                     false => Ok(()),
                 };
                 let allowed = names.and(watches).and_then(|()| run.limit.may_become(&found, changed));
-                let allowed = allowed.map_err(|why| why.to_string());
-                let allowed =
-                    allowed.and_then(|()| app.require_readable(&Draft::from(changed)).map_err(|why| why.to_string()));
-                allowed.map_err(|why| DefinitionError::Refused { why })
+                allowed.and_then(|()| app.require_readable(&Draft::from(changed))).map_err(refused)
             }
         }
     };
@@ -140,7 +141,7 @@ fn put(file: &Path, old: &str, new: &str, app: &App) -> Result<WrittenFile, Defi
             file,
             format!("the id `{}` is that of {}, so neither would fire", written.id, other.file.display()),
         )),
-        _ => Ok(()),
+        _ => require_no_circle(&others, &written.id, written.follows()).map_err(|why| invalid(file, why.to_string())),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
 use super::{App, Caller};
-use crate::definition::{self, Definition, DefinitionId, Draft};
+use crate::definition::{self, Definition, DefinitionId, Draft, Follows, Loaded};
 use crate::refusal::Refusal;
 use crate::run::delegation::{MADE_AT_MOST, MADE_BY_ONE_AT_MOST, WATCHED_AT_MOST};
 use crate::run::memory::is_job;
@@ -82,15 +82,14 @@ impl App {
     /// # Errors
     /// If runs have created too many jobs.
     pub(super) fn one_more(&self) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
-        static MAKING: Mutex<()> = Mutex::new(());
         let Caller::Run(run) = &self.caller else { return Ok(None) };
-        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = alone();
         if run.limit.is_counted() {
             let failed = definition::failed_reminders(&self.home, &self.defaults()?)?;
-            let failed = failed.iter().filter_map(|failed| failed.parsed.definition.as_ref());
+            // Files with errors count, too: what makes a file invalid makes no room for another.
+            let failed = failed.iter().filter_map(|failed| failed.parsed.made_by());
             let loaded = self.load()?;
-            let all = loaded.definitions.values().map(|definition| &**definition).chain(failed);
-            let makers: Vec<&DefinitionId> = all.filter_map(|definition| definition.created_by.as_ref()).collect();
+            let makers: Vec<&DefinitionId> = loaded.makers.iter().chain(failed).collect();
             let own = makers.iter().filter(|maker| run.limit.is_maker(maker)).count();
             let (made, whose) = match own >= MADE_BY_ONE_AT_MOST {
                 true => (own, "this job has made"),
@@ -114,6 +113,21 @@ impl App {
         let Caller::Run(run) = &self.caller else { return Ok(()) };
         jobs.into_iter().try_for_each(|job| run.limit.may_change(job))?;
         begin(run, "changes a job")
+    }
+}
+
+/// Waits until no other run writes a job's file: only then does a count, or what a file follows, stay as it was read.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses a routine that would follow itself, directly or through others: none of them would fire.
+pub(super) fn require_no_circle(loaded: &Loaded, id: &DefinitionId, follows: Option<&Follows>) -> Result<(), Refusal> {
+    match follows.map(|follows| &follows.job).filter(|job| loaded.closes_circle(id, job)) {
+        None => Ok(()),
+        Some(job) => Err(Refusal::user(format!("`{job}` follows `{id}` in turn, so none of them would fire"))
+            .hint("give one of them times of its own: `--cron` or `--every`")),
     }
 }
 

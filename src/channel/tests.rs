@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::definition::{DefinitionId, Urgency};
 use crate::journal::{
     DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId,
-    testing,
+    Subject, testing,
 };
 
 /// The failures of a channel's next messages, in order. Later messages succeed.
@@ -103,7 +103,7 @@ impl Fixture {
         let message = |question: &Question| {
             let action = format!("answer:{}:once", question.number);
             let text = format!("May I push? ({})", question.number);
-            let message = NewMessage { id: Some(question.id.clone()), ..NewMessage::of_service(text) };
+            let message = NewMessage::about(Subject::words_of(&question.id), text);
             message.with_buttons(&[("Allow once", &action)])
         };
         self.journal.ask(new, message).await.unwrap().number

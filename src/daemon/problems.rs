@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
-use crate::definition::{Problem, kind_of, pushed_id};
-use crate::journal::{EventKind, Journal, NewMessage};
+use crate::definition::{DefinitionId, Problem, kind_of, pushed_id};
+use crate::journal::{EventKind, Journal, NewMessage, Subject};
 use crate::schedule::ProblemsOfFile;
 
 /// The setting in the journal that keeps what the person was notified of.
@@ -80,12 +80,15 @@ impl Problems {
             tracing::warn!("{all} things are wrong with files or odd about them; the first {LOGGED} are:");
         }
         files.values().flatten().take(LOGGED).for_each(log);
+        let makers =
+            files.iter().filter_map(|(file, problems)| Some((file.clone(), problems.first()?.made_by.clone()?)));
+        let makers: Makers = makers.collect();
         let files: Notified = files.into_iter().map(|(file, problems)| (file, words(&problems))).collect();
         let change = move |kept: Option<&str>| {
             let before: Notified = kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
             let (after, news) = with(before.clone(), &files, are_all);
             let kept = serde_json::to_string(&after).ok().filter(|_| after != before)?;
-            Some((kept, messages(&news.fresh), news))
+            Some((kept, messages(&news.fresh, &makers), news))
         };
         match self.journal.change_setting_and_tell(self.setting.clone(), change).await {
             Ok(None) => {}
@@ -120,14 +123,25 @@ fn with(mut notified: Notified, files: &Notified, are_all: bool) -> (Notified, N
     (notified, news)
 }
 
-fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
-    let one = |(file, words): &(PathBuf, String)| {
+/// The maker of each file that a job has made.
+type Makers = BTreeMap<PathBuf, DefinitionId>;
+
+/// Returns the messages about files. Those about files that one job has made count for that job.
+fn messages(fresh: &[(PathBuf, String)], makers: &Makers) -> Vec<NewMessage> {
+    let mut by_maker: BTreeMap<Option<&DefinitionId>, Vec<&(PathBuf, String)>> = BTreeMap::new();
+    fresh.iter().for_each(|news| by_maker.entry(makers.get(&news.0)).or_default().push(news));
+    by_maker.into_iter().flat_map(|(maker, fresh)| messages_about(maker, &fresh)).collect()
+}
+
+fn messages_about(maker: Option<&DefinitionId>, fresh: &[&(PathBuf, String)]) -> Vec<NewMessage> {
+    let about = || Subject::jobs_of(maker.cloned());
+    let one = |(file, words): &&(PathBuf, String)| {
         let what = match pushed_id(file) {
             Some(_) => "A job of the database has an error, and does not fire until a text without it is pushed.",
             None if is_folder(file) => "A folder of jobs cannot be read, and they do not fire until that is put right.",
             None => "A file has an error, and does not fire until it is put right.",
         };
-        NewMessage::of_service(format!("{what}\n{words}"))
+        NewMessage::about(about(), format!("{what}\n{words}"))
     };
     if fresh.len() <= ONE_BY_ONE {
         return fresh.iter().map(one).collect();
@@ -135,10 +149,11 @@ fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
     let names: Vec<String> = fresh.iter().take(10).map(|(file, _)| file.display().to_string()).collect();
     let more = if fresh.len() > names.len() { ", …" } else { "" };
     let list = names.join(", ");
-    vec![NewMessage::of_service(format!(
+    let text = format!(
         "{} files have errors, and do not fire until they are put right: {list}{more}. `ollim-bot check` says what is wrong.",
         fresh.len()
-    ))]
+    );
+    vec![NewMessage::about(about(), text)]
 }
 
 /// Whether the problems are those of a folder of definitions.
@@ -201,6 +216,28 @@ mod tests {
         let own = Problems::new(folder.path(), journal.clone(), Some("laptop".to_owned()));
         own.all(broken()).await;
         assert_eq!(said(&journal).await.len(), 5);
+    }
+
+    /// A job that makes jobs could make one invalid as often as it likes.
+    #[tokio::test]
+    async fn messages_about_files_that_one_job_has_made_are_few() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
+        let problems = Problems::new(folder.path(), journal.clone(), None);
+        let made = |file: String| Problem {
+            made_by: Some(DefinitionId::new("mail")),
+            ..problem(&file, Severity::Error, "one")
+        };
+        for n in 0..9 {
+            let file = format!("{n}.md");
+            problems.of_file(Path::new(&file), vec![made(file.clone())]).await;
+        }
+        assert_eq!(said(&journal).await.len(), 5);
+        // Together with files of the person's: these are told of by themselves.
+        let all = (10..40).map(|n| made(format!("{n}.md"))).chain([problem("own.md", Severity::Error, "one")]);
+        problems.all(all.collect()).await;
+        let said = said(&journal).await;
+        assert!(said.len() == 6 && said[5].contains("--> own.md:1:1"), "{said:?}");
     }
 
     #[tokio::test]

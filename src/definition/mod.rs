@@ -41,6 +41,7 @@ pub use error::DefinitionError;
 pub use expect::Expect;
 pub use fields::{Definition, Draft, FieldValue};
 pub use hook::{Hook, PayloadFault, PayloadSchema, Signature};
+pub use names::maker_in;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use persona::load_persona;
 pub use problem::{Problem, Severity};

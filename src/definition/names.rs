@@ -109,6 +109,15 @@ pub(super) fn ids_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Returns the job that made a definition, as its text says; `None` if no job did. The text may have errors.
+#[must_use]
+pub fn maker_in(text: &str) -> Option<DefinitionId> {
+    let frontmatter = text.trim_start().lines().skip(1).take_while(|line| line.trim_end() != "---");
+    // What is indented belongs to another field.
+    let mut ids = frontmatter.filter(|line| !line.starts_with([' ', '\t'])).flat_map(ids_in);
+    ids.find(|(key, _)| key.starts_with("created")).map(|(_, id)| DefinitionId::new(id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,5 +163,16 @@ mod tests {
         let text = "---\nid: oven # mine\n\"chain-parent\": 'tea'\ncreated_by:mail\ndescription: x\n---\nid: body\n";
         let ids: Vec<&str> = ids_in(text).map(|(_, id)| id).collect();
         assert_eq!(ids, ["oven", "tea", "mail", "body"]);
+    }
+
+    #[test]
+    fn the_maker_is_found_in_a_text_with_errors_and_nowhere_else() {
+        let maker = |text: &str| maker_in(text).map(|id| id.to_string());
+        for lines in ["created_by: mail", "cron: [\ncreated-by: 'mail'", "\"created_by\":mail # x\n: {"] {
+            assert_eq!(maker(&format!("---\nid: a\n{lines}\n---\nx\n")).as_deref(), Some("mail"), "{lines}");
+        }
+        for text in ["---\nid: a\n---\ncreated_by: mail\n", "---\ncommand: |\n  created_by: mail\n---\n", "", "x"] {
+            assert_eq!(maker(text), None, "{text}");
+        }
     }
 }

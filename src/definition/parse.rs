@@ -40,6 +40,22 @@ pub struct Parsed {
     pub problems: Vec<Problem>,
 }
 
+impl Parsed {
+    /// Returns the job that made the definition, also of one with errors; `None` if no job did.
+    #[must_use]
+    pub fn made_by(&self) -> Option<&DefinitionId> {
+        made_by(self.definition.as_ref(), &self.problems)
+    }
+}
+
+/// See [`Parsed::made_by`].
+pub(super) fn made_by<'a>(definition: Option<&'a Definition>, problems: &'a [Problem]) -> Option<&'a DefinitionId> {
+    match definition {
+        Some(definition) => definition.created_by.as_ref(),
+        None => problems.iter().find_map(|problem| problem.made_by.as_ref()),
+    }
+}
+
 /// Parses the file of a definition of this kind. `file` is its path relative to the data folder.
 #[must_use]
 pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
@@ -249,6 +265,7 @@ impl<'a> Reading<'a> {
             message,
             hint,
             id: None,
+            made_by: None,
         });
     }
 

@@ -50,6 +50,9 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The id of the definition, as far as it could be read; `None` if the file is not a single definition.
     pub id: Option<DefinitionId>,
+    /// The job that made the definition, as far as it could be read; `None` if no job did.
+    #[serde(skip)]
+    pub made_by: Option<DefinitionId>,
 }
 
 impl Problem {
@@ -65,6 +68,7 @@ impl Problem {
             message: message.into(),
             hint,
             id: None,
+            made_by: None,
         }
     }
 
@@ -78,7 +82,8 @@ impl Problem {
         hint: impl Into<String>,
     ) -> Self {
         let (field, id) = (Some(field.to_owned()), Some(definition.id.clone()));
-        Self { field, id, ..Self::of_file(&definition.file, severity, message, Some(hint.into())) }
+        let made_by = definition.created_by.clone();
+        Self { field, id, made_by, ..Self::of_file(&definition.file, severity, message, Some(hint.into())) }
     }
 
     /// Locates the problem at its field in the current file, unless it has a location already.
@@ -171,6 +176,7 @@ mod tests {
             message: "`allowed_tools` and `disallowed_tools` cannot both be set".into(),
             hint: Some("keep one".into()),
             id: Some(DefinitionId::new("tea")),
+            made_by: None,
         }
     }
 

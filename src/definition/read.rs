@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::problem::kind_of;
-use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
+use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, maker_in, parse, skill};
 use crate::home::Home;
 use crate::links::leads_through;
 
@@ -248,6 +248,10 @@ pub(crate) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults
     let mut parsed = parse(kind, file, text, defaults);
     skill::check(home, file, text, &mut parsed);
     agent::check(file, text, defaults, &mut parsed);
+    if !parsed.problems.is_empty() {
+        let made_by = maker_in(&String::from_utf8_lossy(text));
+        parsed.problems.iter_mut().for_each(|problem| problem.made_by.clone_from(&made_by));
+    }
     parsed
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::parse::made_by;
 use super::problem::quoted;
 use super::{
     Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, persona, read, skill,
@@ -23,6 +24,8 @@ pub struct Loaded {
     pub definitions: BTreeMap<DefinitionId, Arc<Definition>>,
     /// All problems, by file, in the order of each file.
     pub problems: Vec<Problem>,
+    /// The maker of each file that a job has made, also of those that are not in force.
+    pub makers: Vec<DefinitionId>,
     /// The data folder that was read.
     pub home: Home,
 }
@@ -50,6 +53,16 @@ impl Loaded {
         self.definitions.retain(|_, definition| definition.kind() == kind);
         self.problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
         self
+    }
+}
+
+impl Loaded {
+    /// Returns whether a routine `id` that followed `job` would follow itself, directly or through others.
+    #[must_use]
+    pub fn closes_circle(&self, id: &DefinitionId, job: &DefinitionId) -> bool {
+        let next = |at: &&DefinitionId| self.definitions.get(*at)?.follows().map(|follows| &follows.job);
+        // Each routine follows at most one job.
+        std::iter::successors(Some(job), next).take(self.definitions.len() + 1).any(|at| at == id)
     }
 }
 
@@ -102,6 +115,10 @@ impl State {
     fn of((parsed, text): (Parsed, Option<Arc<str>>)) -> Self {
         let definition = parsed.definition.map(Arc::new);
         Self { text, definition, problems: parsed.problems }
+    }
+
+    fn made_by(&self) -> Option<&DefinitionId> {
+        made_by(self.definition.as_deref(), &self.problems)
     }
 }
 
@@ -212,6 +229,7 @@ impl Store {
         Loaded {
             definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(),
             problems,
+            makers: self.files.values().filter_map(|state| state.made_by().cloned()).collect(),
             home: self.home.clone(),
         }
     }
@@ -412,6 +430,7 @@ impl Store {
                 column,
                 field: Some("id".into()),
                 id: Some(definition.id.clone()),
+                made_by: definition.created_by.clone(),
                 ..Problem::of_file(
                     Path::new(file),
                     Severity::Error,
@@ -443,6 +462,7 @@ impl Store {
             column,
             field: Some("after".into()),
             id: Some(definition.id.clone()),
+            made_by: definition.created_by.clone(),
             ..Problem::of_file(Path::new(file), Severity::Error, message, hint)
         }
     }

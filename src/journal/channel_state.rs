@@ -290,8 +290,8 @@ mod tests {
     use crate::clock::Clock;
     use crate::definition::DefinitionId;
     use crate::journal::{
-        BegunInput, Finish, Journal, JournalReader, NewMessage, RichContent, RunId, RunState, outbox::insert_message,
-        testing,
+        BegunInput, Finish, Journal, JournalReader, NewMessage, RichContent, RunId, RunState, Subject,
+        outbox::insert_message, testing,
     };
 
     async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) -> RunId {
@@ -314,8 +314,8 @@ mod tests {
         let run = turn(&journal, &clock, &over).await;
         assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
         // The turn's answer will take its place, whichever channel delivers it.
-        let (id, now) = (Some(over.clone()), clock.now());
-        let answer = NewMessage { id, run: Some(run), ..NewMessage::of_service("Green.") };
+        let (subject, now) = (Subject::words_of(&over), clock.now());
+        let answer = NewMessage { run: Some(run), ..NewMessage::about(subject, "Green.") };
         let rich = Some(RichContent { title: "May I?".into(), ..RichContent::default() });
         let question = NewMessage { rich, ..answer.clone() };
         let insert = |message| journal.writer.commit(move |connection| insert_message(connection, &message, now));

@@ -1,5 +1,6 @@
 //! Delayed jobs: the first delay is reported, later ones are counted until a run is on time again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::database::{Connection, params};
@@ -7,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::JournalError;
-use super::outbox::{NewMessage, insert_message};
+use super::outbox::{NewMessage, Subject, insert_message};
 use super::rows::{ms, time};
 use super::why_button::{MAX_BUTTONS, WHY};
 use crate::definition::DefinitionId;
@@ -76,6 +77,8 @@ impl fmt::Display for DelayCause {
 pub struct Delay {
     /// The definition.
     pub id: DefinitionId,
+    /// The job that made it, if a job did.
+    pub made_by: Option<DefinitionId>,
     /// Minimum number of occurrences.
     pub occurrences: u32,
     /// The name under which delays are counted: a definition's id, or an empty id for all reminders. A delay is
@@ -103,19 +106,26 @@ pub enum Punctuality {
     /// It begins late.
     Late(Delay),
     /// It begins on time. If earlier delays of this name were not reported, the person gets this message about them.
-    OnTime(DefinitionId, Box<dyn Fn(UnreportedDelays) -> String + Send>),
+    OnTime {
+        /// See [`Delay::folds`].
+        name: DefinitionId,
+        /// The job that made what begins, if a job did.
+        made_by: Option<DefinitionId>,
+        /// The message.
+        words: Box<dyn Fn(UnreportedDelays) -> String + Send>,
+    },
 }
 
-/// Records delays. Joins those to report into one message, with `fold`.
+/// Records delays. Joins those to report into one message for each maker of the definitions, with `fold`.
 pub(super) fn delayed<'a>(
     connection: &Connection,
     delays: impl IntoIterator<Item = &'a Delay>,
     fold: fn(&[String]) -> String,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
-    let mut jobs = Vec::new();
-    let mut texts = Vec::new();
-    for Delay { id, occurrences, folds, last, text } in delays {
+    let mut reported: BTreeMap<&Option<DefinitionId>, Vec<&Delay>> = BTreeMap::new();
+    for delay in delays {
+        let Delay { occurrences, folds, made_by, .. } = delay;
         if let Some(name) = folds {
             let counted = connection
                 .execute("UPDATE delay SET folded = folded + ?2 WHERE id = ?1", params![name.as_str(), occurrences])?;
@@ -125,22 +135,32 @@ pub(super) fn delayed<'a>(
             connection
                 .execute("INSERT INTO delay (id, folded, since) VALUES (?1, 0, ?2)", params![name.as_str(), ms(now)])?;
         }
-        jobs.push((id, last));
-        texts.push(text.clone());
+        reported.entry(made_by).or_default().push(delay);
     }
-    if texts.is_empty() {
-        return Ok(0);
+    let mut newest = 0;
+    for (maker, delays) in reported {
+        newest = insert_message(connection, &message(maker, &delays, fold), now)?.max(newest);
     }
-    let message = NewMessage::of_service(fold(&texts));
+    Ok(newest)
+}
+
+/// Returns the message about delays of definitions with the same maker.
+fn message(maker: &Option<DefinitionId>, delays: &[&Delay], fold: fn(&[String]) -> String) -> NewMessage {
+    let texts: Vec<String> = delays.iter().map(|delay| delay.text.clone()).collect();
     let (label, action) = WHY;
     let asks = |last: &DateTime<Utc>| format!("{action}:{}", last.to_rfc3339_opts(SecondsFormat::Secs, true));
-    let message = match jobs[..] {
-        [(id, last)] => NewMessage { id: Some(id.clone()), ..message }.with_buttons(&[(label, &asks(last))]),
-        _ => jobs.iter().take(MAX_BUTTONS).fold(message, |message, (id, last)| {
-            message.with_buttons(&[(&label_for(id), &format!("{} {id}", asks(last)))])
-        }),
-    };
-    insert_message(connection, &message, now)
+    match delays {
+        [Delay { id, last, .. }] => {
+            let subject = Subject::job_with(id, maker.clone());
+            NewMessage::about(subject, fold(&texts)).with_buttons(&[(label, &asks(last))])
+        }
+        _ => {
+            let message = NewMessage::about(Subject::jobs_of(maker.clone()), fold(&texts));
+            delays.iter().take(MAX_BUTTONS).fold(message, |message, Delay { id, last, .. }| {
+                message.with_buttons(&[(&label_for(id), &format!("{} {id}", asks(last)))])
+            })
+        }
+    }
 }
 
 /// Returns the label of a button that asks about one of several jobs.
@@ -159,7 +179,7 @@ pub(super) fn begins(
     match punctuality {
         Punctuality::Unknown => Ok(0),
         Punctuality::Late(delay) => delayed(connection, [delay], |texts| texts.join("\n"), now),
-        Punctuality::OnTime(name, words) => {
+        Punctuality::OnTime { name, made_by, words } => {
             let found: Option<(u32, i64)> =
                 connection.one("SELECT folded, since FROM delay WHERE id = ?1", [name.as_str()], |row| {
                     Ok((row.get(0)?, row.get(1)?))
@@ -170,7 +190,7 @@ pub(super) fn begins(
                 return Ok(0);
             }
             let text = words(UnreportedDelays { occurrences, since: time(since)? });
-            insert_message(connection, &NewMessage::of_service(text), now)
+            insert_message(connection, &NewMessage::about(Subject::jobs_of(made_by.clone()), text), now)
         }
     }
 }

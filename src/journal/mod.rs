@@ -78,7 +78,7 @@ pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use history::{Attempt, ObservedTrigger, OccurrenceHistory, PastRun};
 pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
 pub use occasions::{Occasion, Origin};
-pub use outbox::{Button, NewMessage, RichContent};
+pub use outbox::{Button, NewMessage, RichContent, Subject};
 pub use process::ProcessIdentity;
 pub use pushed::{NearlyDue, NewPushed, NextDue, PushOutcome, PushWriter, Pushed, PushedCounts};
 pub use questions::{Answer, NOT_APPROVED, NewQuestion, Question, QuestionEnd, SKIPPED};

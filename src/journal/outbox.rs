@@ -54,13 +54,55 @@ pub struct Button {
     pub action: String,
 }
 
+/// What a message is about. Who names a definition also says who made it: of the messages of the service about what one job has
+/// made only some are sent in an hour, and the others are counted in a later message. A job that may make jobs must not send the
+/// person as many messages as it likes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    id: Option<DefinitionId>,
+    /// The job for which the message counts.
+    made_by: Option<DefinitionId>,
+}
+
+impl Subject {
+    /// A definition.
+    #[must_use]
+    pub fn job(definition: &Definition) -> Self {
+        Self::job_with(&definition.id, definition.maker())
+    }
+
+    /// A definition with this id, made by `maker` if a job made it.
+    #[must_use]
+    pub fn job_with(id: &DefinitionId, maker: Option<DefinitionId>) -> Self {
+        Self { id: Some(id.clone()), made_by: maker }
+    }
+
+    /// Several definitions, made by `maker` if a job made them.
+    #[must_use]
+    pub fn jobs_of(maker: Option<DefinitionId>) -> Self {
+        Self { id: None, made_by: maker }
+    }
+
+    /// The words of a run itself, a question of it, or a conversation. These have limits of their own.
+    #[must_use]
+    pub fn words_of(id: &DefinitionId) -> Self {
+        Self { id: Some(id.clone()), made_by: None }
+    }
+
+    /// Returns the id of the one definition.
+    #[must_use]
+    pub fn id(&self) -> Option<&DefinitionId> {
+        self.id.as_ref()
+    }
+}
+
 /// A message to the person, to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
     /// The run that it comes from, if any.
     pub run: Option<RunId>,
-    /// The definition that it comes from, if any.
-    pub id: Option<DefinitionId>,
+    /// The definition that it is about or comes from, if any.
+    pub subject: Subject,
     /// The text, as the person reads it.
     pub text: String,
     /// Urgency of the message.
@@ -71,22 +113,19 @@ pub struct NewMessage {
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
     pub rich: Option<RichContent>,
-    /// The job that made the one which it is about, if a job did. Only some of these are sent in an hour, and the others are
-    /// counted in a later message: a job that may make jobs must not send the person as many messages as it likes.
-    pub about_made_by: Option<DefinitionId>,
 }
 
 impl NewMessage {
-    /// Makes a message of the service itself.
+    /// Makes a message of the service about itself: about no definition.
     #[must_use]
     pub fn of_service(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Makes a message of the service about a job. `maker`: the job that made it, if a job did.
+    /// Makes a message of the service about definitions.
     #[must_use]
-    pub fn about(id: &DefinitionId, maker: Option<DefinitionId>, text: impl Into<String>) -> Self {
-        Self { id: Some(id.clone()), about_made_by: maker, ..Self::of_service(text) }
+    pub fn about(subject: Subject, text: impl Into<String>) -> Self {
+        Self { subject, ..Self::of_service(text) }
     }
 
     /// Adds buttons below the message, as pairs of label and action.
@@ -99,22 +138,28 @@ impl NewMessage {
         self
     }
 
-    /// Makes a message of the service about a definition's run, or one that it sends for the run.
+    /// Makes a message of the service about a definition's run.
     #[must_use]
     pub fn of_run(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
         Self {
             run: Some(run.clone()),
-            id: Some(definition.id.clone()),
+            subject: Subject::job(definition),
             urgency: definition.urgency,
             channel: definition.channel.clone(),
             ..Self::of_service(text)
         }
     }
 
+    /// Makes a question of a definition's run.
+    #[must_use]
+    pub fn asked_by(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
+        Self { subject: Subject::words_of(&definition.id), ..Self::of_run(run, definition, text) }
+    }
+
     /// Makes a message that a definition's run sends itself.
     #[must_use]
     pub fn said_by(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
-        Self { digest: definition.deliver == Deliver::Digest, ..Self::of_run(run, definition, text) }
+        Self { digest: definition.deliver == Deliver::Digest, ..Self::asked_by(run, definition, text) }
     }
 }
 
@@ -211,7 +256,7 @@ fn hold_back(connection: &Connection) -> Result<(), JournalError> {
 /// Key of the begin of the current hour of messages about made jobs, and of their number in it.
 const ABOUT_MADE_JOBS: &str = "about_made_jobs";
 
-/// Maximum number of messages about the failures of made jobs in an hour.
+/// Maximum number of messages of the service about made jobs in an hour.
 const MAX_ABOUT_MADE_JOBS: i64 = 20;
 
 /// Maximum number of these about what one job has made.
@@ -273,7 +318,7 @@ pub(super) fn insert_message(
     message: &NewMessage,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
-    if let Some(maker) = &message.about_made_by
+    if let Some(maker) = &message.subject.made_by
         && !counts_in_this_hour(connection, maker, now)?
     {
         hold_back(connection)?;
@@ -289,7 +334,7 @@ pub(super) fn insert_message(
         params![
             ms(now),
             message.run.as_ref().map(RunId::as_str),
-            message.id.as_ref().map(DefinitionId::as_str),
+            message.subject.id().map(DefinitionId::as_str),
             text,
             if message.digest { DIGEST } else { message.urgency.as_str() },
             message.channel,
@@ -297,7 +342,7 @@ pub(super) fn insert_message(
         ],
         |row| row.get(0),
     )?;
-    let (run, id) = (message.run.as_ref().map(RunId::as_str), message.id.as_ref().map(DefinitionId::as_str));
+    let (run, id) = (message.run.as_ref().map(RunId::as_str), message.subject.id().map(DefinitionId::as_str));
     let kind = EventKind::Message { message: number, text: message.text.clone() };
     insert_event(connection, NewEvent { run, id, kind }, now)?;
     Ok(number)

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::events::{EventKind, NewEvent, insert_event};
-use super::outbox::{NewMessage, insert_message};
+use super::outbox::{NewMessage, Subject, insert_message};
 use super::rows::{Columns, ms};
 use super::spending::{Origin, payer};
 use super::{Journal, JournalError, JournalReader, Message, RunId};
@@ -504,7 +504,7 @@ pub(super) fn end_taken(
         let Some(question) = find(connection, number)? else { continue };
         note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)?;
         let text = format!("Question {number} of {} needs no answer any more: the host {host} went away.", question.id);
-        let message = NewMessage { id: Some(question.id.clone()), ..NewMessage::of_service(text) };
+        let message = NewMessage::about(Subject::words_of(&question.id), text);
         newest = insert_message(connection, &message, now)?;
     }
     Ok(newest)

@@ -125,7 +125,7 @@ async fn a_run_is_recorded_from_claim_to_end() {
     };
     journal.deny(&run, denial.clone()).await.unwrap();
     let message =
-        NewMessage { run: Some(run.clone()), id: Some(due.occurrence.id.clone()), ..NewMessage::of_service("tea!") };
+        NewMessage { run: Some(run.clone()), ..NewMessage::about(Subject::words_of(&due.occurrence.id), "tea!") };
     assert_eq!(journal.message(message).await.unwrap(), 1);
     let told = NewMessage { run: Some(run.clone()), ..NewMessage::of_service("it failed") };
     let finish = Finish {
@@ -724,10 +724,7 @@ async fn no_job_crowds_out_what_another_has_to_say() {
     );
 
     // So it is with messages about the failures of jobs that jobs have made.
-    let failed = |maker: &str, text: &str| NewMessage {
-        about_made_by: Some(DefinitionId::new(maker)),
-        ..NewMessage::of_service(text)
-    };
+    let failed = |maker: &str, text: &str| NewMessage::about(Subject::jobs_of(Some(DefinitionId::new(maker))), text);
     let mut messages: Vec<NewMessage> = (1..=8).map(|number| failed("loud", &format!("loud {number}"))).collect();
     messages.push(failed("quiet", "quiet 1"));
     let finish = Finish { messages, ..Finish::closed(RunState::Completed, None) };

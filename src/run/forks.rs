@@ -12,7 +12,7 @@ use super::spawn::Spawner;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, RichContent, RunId};
+use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, RichContent, RunId, Subject};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
@@ -292,8 +292,8 @@ impl Forks {
                 if let EndForkResult::Reported(told) = self.end(fork, how, false).await? {
                     let topic = fork.topic.as_deref().unwrap_or("without a topic");
                     let text = format!("Nothing was said in the fork ({topic}) for 20 minutes. {told}");
-                    let (id, channel) = (Some(fork.id.clone()), fork.channel.clone());
-                    self.journal.message(NewMessage { id, channel, ..NewMessage::of_service(text) }).await?;
+                    let (subject, channel) = (Subject::words_of(&fork.id), fork.channel.clone());
+                    self.journal.message(NewMessage { channel, ..NewMessage::about(subject, text) }).await?;
                 }
             }
         }
@@ -393,7 +393,7 @@ fn with_buttons(
 ) -> NewMessage {
     let whole = format!("{title}\n{text}");
     let rich = RichContent { title: title.to_owned(), description: text, buttons, ..RichContent::default() };
-    NewMessage { id: Some(fork.clone()), channel, rich: Some(rich), ..NewMessage::of_service(whole) }
+    NewMessage { channel, rich: Some(rich), ..NewMessage::about(Subject::words_of(fork), whole) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::definition::{self, Defaults, Definition, Kind, RuleChange};
 use crate::home::Home;
 use crate::journal::{
-    Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId,
+    Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId, Subject,
 };
 use crate::policy::{AskDefault, AskTerms, BOT, ToolPattern};
 use crate::refusal::Refusal;
@@ -160,12 +160,12 @@ impl Questions {
     /// An error if the commit fails.
     pub async fn end_left_open(&self) -> Result<usize, JournalError> {
         self.journal
-            .end_questions_left_open(|question| NewMessage {
-                id: Some(question.id.clone()),
-                ..NewMessage::of_service(format!(
+            .end_questions_left_open(|question| {
+                let text = format!(
                     "Question {} of {} needs no answer any more. It was denied: the service restarted.",
                     question.number, question.id
-                ))
+                );
+                NewMessage::about(Subject::words_of(&question.id), text)
             })
             .await
     }
@@ -557,7 +557,7 @@ impl Message {
         NewMessage {
             channel: self.terms.channel.clone().or_else(|| self.definition.channel.clone()),
             rich: Some(rich),
-            ..NewMessage::of_run(&question.run, &self.definition, text)
+            ..NewMessage::asked_by(&question.run, &self.definition, text)
         }
     }
 }

@@ -153,14 +153,14 @@ fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
     let mut report = AttemptReport::bare(AttemptEnd::Skipped(SkipReason::Budget(why.to_owned())));
     match definition.kind() {
         Kind::Routine | Kind::Webhook => {}
-        Kind::Reminder => report.messages.push(format!(
+        Kind::Reminder => report.notices.push(format!(
             "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
             definition.id
         )),
         Kind::Session if definition.id.is_turn() => {
             report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --help` says how to raise it."));
         }
-        Kind::Session => report.messages.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
+        Kind::Session => report.notices.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
     }
     report
 }
@@ -177,4 +177,17 @@ fn asks(definition: &Definition, settings: &RunSettings) -> Option<Duration> {
         None => (&settings.main_ask_tools[..], AskTerms::default()),
     };
     (!asked.is_empty()).then_some(terms.deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Mode;
+    use crate::run::prompt::tests::reminder;
+
+    #[test]
+    fn that_a_budget_is_spent_is_in_words_of_the_service() {
+        let report = over_budget(&reminder(Mode::Foreground, None), "nothing is left");
+        assert_eq!((report.notices.len(), report.messages.len()), (1, 0));
+    }
 }

@@ -22,7 +22,7 @@ use super::spawn::Spawner;
 use crate::config::{McpServer, McpTransport};
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
-use crate::journal::{Journal, JournalReader, NewMessage};
+use crate::journal::{Journal, JournalReader, NewMessage, Subject};
 use crate::policy::{Policy, ToolCall, ToolPattern, Verdict};
 use crate::schedule::{Burst, LiveDefinitions, Schedule};
 
@@ -365,17 +365,15 @@ impl FolderWatches {
             return;
         }
         tracing::info!(%id, why = now, "what keeps a routine from seeing changes");
-        let is_made = self.definitions.of(id).await.is_some_and(|definition| definition.is_made_by_run());
+        let Some(definition) = self.definitions.of(id).await else { return };
+        let is_made = definition.is_made_by_run();
         // Of a made routine, once as long as the service runs: its job could bring the problem back at will.
         let is_told = !is_made || !told.contains_key(id) && self.told_of_made.lock().await.insert(id.clone());
         let message = match &now {
             Some(why) if is_told => {
                 let why = if is_made { String::new() } else { format!(": {why}") };
                 let text = format!("routine {id} sees no changes{why}. `ollim-bot check {id}` says what to do.");
-                self.journal
-                    .message(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
-                    .await
-                    .map(drop)
+                self.journal.message(NewMessage::about(Subject::job(&definition), text)).await.map(drop)
             }
             Some(_) | None => Ok(()),
         };

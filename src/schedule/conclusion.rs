@@ -70,7 +70,8 @@ pub(super) fn conclude(attempted: &AttemptData<'_>, report: AttemptReport) -> Fi
     let buttons = buttons_of(attempted.definition);
     let said = |text| NewMessage::said_by(attempted.run, attempted.definition, text).with_buttons(buttons);
     let messages = report.messages.into_iter().map(said);
-    finish.messages.splice(0..0, messages);
+    let notices = report.notices.into_iter().map(|text| message(attempted, text).with_buttons(buttons));
+    finish.messages.splice(0..0, messages.chain(notices));
     finish
 }
 
@@ -237,8 +238,7 @@ fn waits_for(definition: &Definition) -> Option<String> {
 
 /// Returns a message of the service about a run.
 fn message(attempted: &AttemptData<'_>, text: String) -> NewMessage {
-    let about_made_by = attempted.definition.maker();
-    NewMessage { about_made_by, ..NewMessage::of_run(attempted.run, attempted.definition, text) }
+    NewMessage::of_run(attempted.run, attempted.definition, text)
 }
 
 #[cfg(test)]
@@ -247,6 +247,7 @@ mod tests {
     use super::super::tests::support::{reminder, routine};
     use super::*;
     use crate::definition::{Background, DefinitionId, Mode};
+    use crate::journal::Subject;
     use crate::policy::{BgForkConfig, UpdateMode};
 
     struct Case {
@@ -306,6 +307,18 @@ mod tests {
             assert_eq!(finish.error.as_deref(), Some("WORDS"), "its record has them");
             assert_eq!(finish.messages[0].text.contains("WORDS"), expected, "{:?}", finish.messages);
         }
+    }
+
+    /// A job that a job made can be skipped as often as that job likes.
+    #[test]
+    fn a_notice_counts_for_the_maker_and_the_words_of_a_run_do_not() {
+        let definition = Definition { created_by: Some(DefinitionId::new("maker")), ..reminder("tea") };
+        let bare = AttemptReport::bare(AttemptEnd::Skipped(SkipReason::Budget("spent".to_owned())));
+        let report = AttemptReport { messages: vec!["hi".into()], notices: vec!["skipped".into()], ..bare };
+        let finish = concluded(&case(definition.clone()), report);
+        let told: Vec<_> = finish.messages.into_iter().map(|message| (message.text, message.subject)).collect();
+        let (words, counted) = (Subject::words_of(&definition.id), Subject::job(&definition));
+        assert_eq!(told, [("hi".to_owned(), words), ("skipped".to_owned(), counted)]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub(super) fn missed(
     };
     Some(Delay {
         id: definition.id.clone(),
+        made_by: definition.maker(),
         occurrences: u32::try_from(count).unwrap_or(u32::MAX),
         folds: (definition.kind() == Kind::Routine).then(|| definition.id.clone()),
         last: last.occurrence.at,
@@ -94,11 +95,12 @@ pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: Date
              `max_concurrent_runs` says how many jobs run at once.",
             moment(due, zone, now)
         );
-        return Punctuality::Late(Delay { id, occurrences: 1, folds: Some(name), last: due, text });
+        let folds = Some(name);
+        return Punctuality::Late(Delay { id, made_by: definition.maker(), occurrences: 1, folds, last: due, text });
     }
     let words = move |folded: UnreportedDelays| {
         let times = if folded.occurrences == 1 { "once".to_owned() } else { format!("{} times", folded.occurrences) };
         format!("{all} late or skipped {times} more since {}.", moment(folded.since, zone, now))
     };
-    Punctuality::OnTime(name, Box::new(words))
+    Punctuality::OnTime { name, made_by: definition.maker(), words: Box::new(words) }
 }

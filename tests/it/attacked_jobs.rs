@@ -111,6 +111,31 @@ fn a_job_sends_no_flood_of_its_own_words_by_jobs_that_fail() {
     service.stop();
 }
 
+/// A routine that sees no changes is told of once; a job can make another one.
+#[test]
+fn messages_about_watches_of_what_a_job_makes_are_few() {
+    let bot = TestBot::new();
+    let folder = bot.person().join("private");
+    std::fs::create_dir(&folder).unwrap();
+    let line =
+        format!("for i in $(seq 8); do ollim-bot routine add --command 'echo hi' --watch '{}'; done", folder.display());
+    let service = bot.start();
+    command(&bot, "makes", &line, "allow_ping: false\nallowed_tools: ['Bash(ollim-bot *)']\n");
+    assert_eq!(service.fire("makes")["outcome"], "completed");
+    // A message of the person's own job says how many were held back before it.
+    command(&bot, "own", "echo it is well", "allowed_tools: []\ndeliver: always\n");
+    let told = service.until("the rest is held back", || {
+        service.fire("own");
+        let inbox = inbox(&bot);
+        let said = |count: usize, words: &str| count * inbox.matches(&format!("{count} {words} held back")).count();
+        let held = said(1, "message was") + (2..=8).map(|count| said(count, "messages were")).sum::<usize>();
+        let told = inbox.matches("sees no changes").count();
+        (told + held == 8).then_some(told)
+    });
+    assert_eq!(told, 5);
+    service.stop();
+}
+
 /// A terminal and a phone show a command's output. It must be plain text, without control characters.
 #[test]
 fn what_a_command_prints_commands_no_terminal() {

@@ -484,6 +484,41 @@ fn the_jobs_that_jobs_make_are_bounded() {
     }
     let shown = in_fork(&bot, socket.grant.token(), &adds);
     assert!(shown.contains("there are 60 jobs already that this job has made"), "{shown}");
+    // A file counts as long as it is there: with an error, in a circle, with the id of another, or without its frontmatter's end.
+    std::fs::remove_dir_all(bot.path("reminders")).unwrap();
+    std::fs::create_dir(bot.path("reminders")).unwrap();
+    for n in 0..15 {
+        let head = "---\nclient: exec\ncommand: 'true'\ncreated_by: triage\n";
+        bot.write(&format!("routines/{n}a.md"), &format!("{head}after: {n}b\n---\n"));
+        bot.write(&format!("routines/{n}b.md"), &format!("{head}after: {n}a\n---\n"));
+        bot.write(&format!("routines/{n}c.md"), &format!("{head}cron: [\n---\n"));
+        bot.write(&format!("routines/{n}d.md"), &format!("{head}id: same\ncron: '@daily'\n---\n"));
+    }
+    let shown = in_fork(&bot, socket.grant.token(), &adds);
+    assert!(shown.contains("there are 60 jobs already that this job has made"), "{shown}");
+}
+
+#[test]
+fn a_run_closes_no_circle_of_jobs_that_follow_each_other() {
+    let bot = TestBot::new();
+    bot.write("routines/triage.md", "---\ncron: '@daily'\n---\nSort.\n");
+    let socket = serve(&bot, "cal");
+    let add = |words: &[&str]| {
+        let made = ["routine", "add", "--command", "true", "--allowed-tools", ""];
+        in_fork(&bot, socket.grant.token(), &[&made[..], words].concat())
+    };
+    assert!(add(&["--cron", "@yearly"]).starts_with("exit: 0"));
+    assert!(add(&["--after", "triage-2"]).starts_with("exit: 0"), "{:?}", bot.names("routines"));
+    let edit =
+        |words: &[&str]| in_fork(&bot, socket.grant.token(), &[&["routine", "edit", "triage-2"][..], words].concat());
+    for job in ["triage-3", "triage-2"] {
+        let shown = edit(&["--after", job]);
+        assert!(shown.starts_with("exit: 1") && shown.contains("in turn, so none of them would fire"), "{shown}");
+    }
+    // The name of one that is gone is free, but not to follow what follows it.
+    assert!(in_fork(&bot, socket.grant.token(), &["routine", "cancel", "triage-2"]).starts_with("exit: 0"));
+    assert!(add(&["--after", "triage-3"]).starts_with("exit: 0"));
+    assert_eq!(bot.names("routines"), ["triage-3.md", "triage-4.md", "triage.md"]);
 }
 
 #[test]

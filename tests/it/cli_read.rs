@@ -7,6 +7,7 @@ use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
     Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunState,
+    Subject,
 };
 
 use crate::cli::shown;
@@ -542,8 +543,7 @@ pub async fn record(home: &Path) -> String {
     journal
         .message(NewMessage {
             run: Some(run.clone()),
-            id: Some(id),
-            ..NewMessage::of_service("Two things.\nSee above.")
+            ..NewMessage::about(Subject::words_of(&id), "Two things.\nSee above.")
         })
         .await
         .unwrap();

@@ -405,6 +405,7 @@ impl Claude {
             tokens: client.tokens,
             client: Some(used),
             messages: told,
+            notices: Vec::new(),
         }
     }
 }

@@ -152,6 +152,6 @@ fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone:
     NewMessage {
         channel: terms.channel.clone().or_else(|| definition.channel.clone()),
         rich: Some(rich),
-        ..NewMessage::of_run(&question.run, definition, text)
+        ..NewMessage::asked_by(&question.run, definition, text)
     }
 }

@@ -16,8 +16,8 @@ use super::super::files::{Files, Removal};
 use super::Dispatcher;
 use super::pre_launch::{DELETED, OTHER_CONTENT};
 use crate::agent::SkipReason;
-use crate::definition::{DefinitionId, Kind};
-use crate::journal::{ConcludedReminder, NewMessage, RunState};
+use crate::definition::{DefinitionId, Kind, maker_in};
+use crate::journal::{ConcludedReminder, NewMessage, RunState, Subject};
 
 /// Pause before a failed cleanup is retried.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -83,8 +83,8 @@ impl Dispatcher {
             () if completed && was_edited => Some(Untold::EditedTooLate),
             () => None,
         };
-        let (fired, untold) =
-            (Arc::clone(&recorded.text), untold(&recorded, how, loaded.and_then(|loaded| loaded.definition.maker())));
+        let maker = loaded.map_or_else(|| maker_in(&recorded.text), |loaded| loaded.definition.maker());
+        let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded, how, maker));
         let (at, cleaned) = (recorded.occurrence.at, file.clone());
         let task = async move {
             let acted = tokio::task::spawn_blocking(move || act(&*files, (&file, at), &fired, action)).await;
@@ -214,5 +214,5 @@ fn untold(recorded: &ConcludedReminder, how: Option<Untold>, maker: Option<Defin
     let text = format!(
         "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
     );
-    Some(NewMessage::about(id, maker, text).with_buttons(failure_buttons(Kind::Reminder)))
+    Some(NewMessage::about(Subject::job_with(id, maker), text).with_buttons(failure_buttons(Kind::Reminder)))
 }

@@ -18,7 +18,7 @@ use super::super::sharing::{GRACE, Share};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
 use crate::journal::{
-    Claim, Delay, DelayCause, EventKind, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState,
+    Claim, Delay, DelayCause, EventKind, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState, Subject,
 };
 
 /// A claim that took longer than this was delayed by the disk. Occurrences that fell due meanwhile were missed.
@@ -337,8 +337,8 @@ impl Dispatcher {
             "reminder {id} was disabled when it fell due, so it did not fire. Its file is kept in reminders/failed/; \
              `ollim-bot reminder retry {id}` brings it back."
         );
-        let maker = self.definitions.definition(id).and_then(|definition| definition.maker());
-        let message = NewMessage::about(id, maker, text).with_buttons(failure_buttons(Kind::Reminder));
+        let subject = self.definitions.definition(id).map(|definition| Subject::job(definition)).unwrap_or_default();
+        let message = NewMessage::about(subject, text).with_buttons(failure_buttons(Kind::Reminder));
         let journal = self.journal.clone();
         self.note(async move { journal.message(message).await.map(drop) });
     }

@@ -8,8 +8,8 @@ use super::super::conclusion::{
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
-use crate::definition::Kind;
-use crate::journal::{AfterAttempt, ConcludedReminder, Finish, JournalError, NewMessage, RunState};
+use crate::definition::{Kind, maker_in};
+use crate::journal::{AfterAttempt, ConcludedReminder, Finish, JournalError, NewMessage, RunState, Subject};
 
 impl Dispatcher {
     /// Concludes an ended attempt. `had_side_effect`: whether any attempt of its occurrence had one.
@@ -71,8 +71,8 @@ impl Dispatcher {
             // The definition's file is gone or not valid. The person is notified of the run all the same.
             None => {
                 let text = format!("{kind} {id} failed: {why}.");
-                let message =
-                    NewMessage { run: Some(active.run.clone()), id: Some(id.clone()), ..NewMessage::of_service(text) };
+                let subject = Subject::job_with(id, maker_in(&active.text));
+                let message = NewMessage { run: Some(active.run.clone()), ..NewMessage::about(subject, text) };
                 let message = message.with_buttons(failure_buttons(kind));
                 Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
             }

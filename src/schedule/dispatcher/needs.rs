@@ -154,8 +154,7 @@ impl Dispatcher {
             let text = format!(
                 "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
             );
-            let message =
-                NewMessage { about_made_by: definition.maker(), ..NewMessage::of_run(&run, definition, text) };
+            let message = NewMessage::of_run(&run, definition, text);
             finish.messages.push(message.with_buttons(failure_buttons(Kind::Reminder)));
         }
         self.record(number, finish);

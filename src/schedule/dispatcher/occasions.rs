@@ -14,7 +14,7 @@ use super::super::overlap::{Predecessor, purposes};
 use super::super::self_triggered::{FiringLimit, Lineage, PastRun};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
-use crate::journal::{AfterAttempt, Finish, NewClaim, NewMessage, Occasion, Purpose, WHY};
+use crate::journal::{AfterAttempt, Finish, NewClaim, NewMessage, Occasion, Purpose, Subject, WHY};
 
 impl Dispatcher {
     /// Adds the follow-ups of an end, to be claimed in the same commit.
@@ -126,7 +126,7 @@ impl Dispatcher {
                     "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
                     definition.title()
                 );
-                let news = NewMessage::about(id, definition.maker(), text);
+                let news = NewMessage::about(Subject::job(definition), text);
                 message = Some(news.with_buttons(&[WHY])).filter(|_| counted.is_news);
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::support::*;
-use crate::definition::{Definition, OnMissed, OnOverlap};
+use crate::definition::{Definition, DefinitionId, OnMissed, OnOverlap};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_missed_together_is_told_together_and_once() {
@@ -54,6 +54,36 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
             "routine mail is on time again; it was late or skipped once more since 13:12 UTC.",
         ]
     );
+    process.stop(Duration::ZERO).await;
+}
+
+/// A job that makes jobs could make as many of them late as it likes.
+#[tokio::test(start_paused = true)]
+async fn messages_that_made_jobs_are_late_are_few() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|_| vec![Act::Take(Duration::from_secs(2 * 60))]);
+    let made = |maker: &str, n: usize| Definition {
+        created_by: Some(DefinitionId::new(maker)),
+        ..with_cron(routine(&format!("{maker}-{n}")), "0 13 1 3 *", OnOverlap::Queue)
+    };
+    let all: Vec<Definition> = (1..=9).map(|n| made("mail", n)).collect();
+    let process = world.begin(&all);
+    minutes(90).await;
+    let told = world.notifications();
+    assert_eq!(told.iter().filter(|text| text.contains(" is late: ")).count(), 5, "{told:#?}");
+    process.crash().await;
+    // What was missed together is told of by itself for each maker, and for the person's own.
+    let all = [made("tea", 1), made("tea", 2), routine("own")];
+    let world = World::new();
+    let process = world.begin(&all);
+    minutes(10).await;
+    process.crash().await;
+    minutes(200).await;
+    let process = world.start(&all);
+    minutes(1).await;
+    let told = world.notifications();
+    assert!(told.len() == 2 && told[0].starts_with("routine own") && told[1].starts_with("2 jobs"), "{told:#?}");
     process.stop(Duration::ZERO).await;
 }
 
