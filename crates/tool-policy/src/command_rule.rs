@@ -9,7 +9,7 @@ use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::harmless;
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Options, OptionsEnd, Syntax, base_name, git};
+use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, Syntax, base_name, git};
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
@@ -330,7 +330,10 @@ impl CommandRule {
     /// Returns why an operand of a call names more than the word with a star that stands for it: servers follow `..`, and behind a colon
     /// is a branch of the other side.
     fn naming_more(&self, arguments: &[String]) -> Option<String> {
-        self.climbing(arguments).or_else(|| self.pushing_elsewhere(arguments))
+        self.climbing(arguments)
+            .or_else(|| self.leaving_host(arguments))
+            .or_else(|| self.listing_more(arguments))
+            .or_else(|| self.pushing_elsewhere(arguments))
     }
 
     /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).
@@ -344,6 +347,36 @@ impl CommandRule {
             let mut within =
                 arguments.iter().filter(|word| word.strip_prefix(start).is_some_and(|rest| rest.contains(':')));
             within.next().map(|word| format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
+        })
+    }
+
+    /// Returns why a list of addresses goes on behind the one that the rule names before a star (`kubectl apply -f https://h/*`).
+    fn listing_more(&self, arguments: &[String]) -> Option<String> {
+        let entry = self.program().map(programs::by_base_name)?;
+        if entry.commands != CommandOperands::Fetched {
+            return None;
+        }
+        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
+        starts.filter(|start| start.contains(':')).find_map(|start| {
+            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
+            let (word, _) = within.find(|(_, rest)| rest.split(',').skip(1).any(options::is_fetched))?;
+            Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
+        })
+    }
+
+    /// Returns why an address of a call has another host than the one behind whose last letter a rule has a star (`git clone https://h*`).
+    fn leaving_host(&self, arguments: &[String]) -> Option<String> {
+        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
+        let ends_in_host =
+            |start: &&str| start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        let is_port = |text: &str| {
+            let digits = text.strip_prefix(':').unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
+            text.starts_with(':') && (digits.is_empty() || digits.starts_with('/'))
+        };
+        starts.filter(ends_in_host).find_map(|start| {
+            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
+            let (word, _) = within.find(|(_, rest)| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest))?;
+            Some(format!("`{}` names another host than `{}`", clipped(word), clipped(start)))
         })
     }
 

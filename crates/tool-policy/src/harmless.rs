@@ -5,7 +5,7 @@ use crate::options::{ADDRESS, GivenOption, before_line};
 use crate::programs::{self, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, OptionsEnd, Program};
 use crate::wildcard::STAR;
 
-/// Identifies operands that are all of one kind: a rule that spells one must spell each, and one that spells none leaves them open.
+/// Identifies the operands of a program with [`HarmlessOptions::targets`].
 pub(super) const TARGET: &str = "further operand";
 
 /// Returns the options and operands of a program for which no star stands, if the table knows its harmless options.
@@ -25,6 +25,7 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
         one_dash: program.options.one_dash(),
         doubts: program.closed,
         values: program.options.values,
+        valued: program.options.valued,
         attached: program.options.attached,
         is_connection: program.commands == CommandOperands::Connections,
         ..Reader::new(known)
@@ -112,6 +113,8 @@ struct Reader {
     is_connection: bool,
     /// As [`Options::values`](programs::Options::values).
     values: &'static str,
+    /// As [`Options::valued`](programs::Options::valued).
+    valued: Names,
     /// Letters of which the rest of the word is the value, and never the next word.
     attached: &'static str,
     /// Options that are found elsewhere.
@@ -129,6 +132,7 @@ impl Reader {
             doubts: false,
             is_connection: false,
             values: "",
+            valued: "",
             attached: "",
             guarded: &[],
         }
@@ -138,7 +142,7 @@ impl Reader {
     fn options(self, arguments: &[String]) -> Vec<GivenOption> {
         let mut found = Vec::new();
         let mut next = Next::Own;
-        let mut operands: Vec<&str> = Vec::new();
+        let (mut operands, mut sure): (Vec<&str>, usize) = (Vec::new(), 0);
         let ends_at_dashes = matches!(self.end, OptionsEnd::Dashes | OptionsEnd::Operand(_));
         for word in arguments {
             let before = std::mem::replace(&mut next, Next::Own);
@@ -155,20 +159,18 @@ impl Reader {
                     if self.is_connection && word.contains('=') {
                         found.push(GivenOption { id: ADDRESS.into(), ..leads(word) });
                     }
-                    if before == Next::Own {
-                        operands.push(word);
+                    // In doubt it is an operand, but does not end the options.
+                    operands.push(word);
+                    if self.known.targets {
+                        found.push(GivenOption { id: TARGET.into(), ..leads(word) });
+                    } else if self
+                        .operands
+                        .is_some_and(|most| operands.len() + usize::from(self.gives_operand(&found)) > most)
+                    {
+                        found.push(GivenOption { id: "operand".into(), ..leads(word) });
                     }
-                    let is_giving = |shown: &str| {
-                        let mut names = self.known.gives_operand.split_whitespace();
-                        names.any(|name| name == shown || (shown.len() > 2 && name.starts_with(shown)))
-                    };
-                    let gives_one = || found.iter().any(|option| is_giving(&option.shown));
-                    let is_further = |most| operands.len() + usize::from(gives_one()) > most;
-                    if before == Next::Own && self.operands.is_some_and(is_further) {
-                        let id = if self.operands == Some(0) { TARGET } else { "operand" };
-                        found.push(GivenOption { id: id.into(), ..leads(word) });
-                    }
-                    if before == Next::Own && self.ends_behind(&operands) {
+                    sure += usize::from(before == Next::Own);
+                    if before == Next::Own && self.ends_behind(&operands, sure) {
                         break;
                     }
                 }
@@ -177,12 +179,23 @@ impl Reader {
         found
     }
 
-    /// Returns whether the options end behind these operands.
-    fn ends_behind(&self, operands: &[&str]) -> bool {
+    /// Returns whether one of these options gives the first operand.
+    fn gives_operand(&self, found: &[GivenOption]) -> bool {
+        let is_one = |shown: &str| {
+            let mut names = self.known.gives_operand.split_whitespace();
+            names.any(|name| name == shown || (shown.len() > 2 && name.starts_with(shown)))
+        };
+        found.iter().any(|option| is_one(&option.shown))
+    }
+
+    /// Returns whether the options end behind these operands, of which so many are sure.
+    fn ends_behind(&self, operands: &[&str], sure: usize) -> bool {
         match self.end {
             OptionsEnd::Nowhere | OptionsEnd::Dashes => false,
-            OptionsEnd::Operand(count) => operands.len() == count,
-            OptionsEnd::Passed(subcommands) => operands.len() == 2 && programs::contains(subcommands, operands[0]),
+            OptionsEnd::Operand(count) => sure == count,
+            OptionsEnd::Passed(subcommands) => {
+                sure == 2 && operands.len() == 2 && programs::contains(subcommands, operands[0])
+            }
         }
     }
 
@@ -197,8 +210,13 @@ impl Reader {
         }
         let is_name = self.one_dash || (!self.known.clusters && option.chars().count() > 1);
         if is_name && !option.is_empty() {
-            found.push(leads(format!("-{}", option.split('=').next().unwrap_or(option))));
-            return Next::Either;
+            let name = option.split('=').next().unwrap_or(option);
+            found.push(leads(format!("-{name}")));
+            return match option.contains('=') {
+                true => Next::Own,
+                false if programs::contains(self.valued, name) => Next::Value,
+                false => Next::Either,
+            };
         }
         let mut next = Next::Own;
         for (at, letter) in option.char_indices() {
@@ -215,8 +233,11 @@ impl Reader {
             if !self.known.flags.contains(letter) && !self.within.0.contains(letter) {
                 if !self.known.perhaps_valued.contains(letter) {
                     found.push(leads(format!("-{letter}")));
-                    let has_value = self.values.contains(letter) && at + letter.len_utf8() < option.len();
-                    return if has_value { Next::Own } else { Next::Either };
+                    return match at + letter.len_utf8() < option.len() {
+                        true if self.values.contains(letter) => Next::Own,
+                        false if self.values.contains(letter) => Next::Value,
+                        _ => Next::Either,
+                    };
                 }
                 next = Next::Either;
             }
@@ -241,6 +262,7 @@ impl Reader {
         match is_harmless {
             true => self.behind_long(long),
             false if value.is_some() => Next::Own,
+            false if programs::contains(self.valued, name) => Next::Value,
             false => Next::Either,
         }
     }

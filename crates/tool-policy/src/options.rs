@@ -169,6 +169,8 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
         CommandOperands::Remote => is_remote(word),
+        CommandOperands::Contexts => arguments.iter().any(|word| word == "build") && is_fetched(word),
+        CommandOperands::Tests => word.starts_with(['@', '/']) || word.split(['/', '=']).any(|part| part == ".."),
         CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
         CommandOperands::Packages => {
             !word.starts_with('-')
@@ -186,6 +188,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         | CommandOperands::Located
         | CommandOperands::Remote
         | CommandOperands::Packages
+        | CommandOperands::Contexts
         | CommandOperands::Paths
         | CommandOperands::Repositories => GivenOption { id: ADDRESS.into(), ..GivenOption::word(word, Effect::Leads) },
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),
@@ -197,7 +200,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
 /// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `-Rf=https://h/x`, `--filename=a,https://h/x`.
 /// An item of such a list may stand in quotes. A folder of kustomize may be on another machine, too: `git::…`, `git@h:x`,
 /// `github.com/a/b`.
-fn is_fetched(word: &str) -> bool {
+pub(super) fn is_fetched(word: &str) -> bool {
     const HOSTS: [&str; 4] = ["github.com", "gitlab.com", "bitbucket.org", "dev.azure.com"];
     let is_host =
         |text: &str| HOSTS.iter().any(|host| text.strip_prefix(host).is_some_and(|rest| rest.starts_with([':', '/'])));

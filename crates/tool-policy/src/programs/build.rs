@@ -33,10 +33,22 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["c++", "cc", "clang", "clang++", "g++", "gcc"], &COMPILER)
     },
     // Properties, whose names are no letters.
-    Program { options: Options::new(&[], "DP"), ..closed(Class::Runs, &["gradle"], &GRADLE) },
-    Program { options: Options::new(&[], "D"), ..closed(Class::Runs, &["mvn"], &MAVEN) },
-    Program { commands: CommandOperands::Listed, ..closed(Class::Runs, &["pytest"], &PYTEST) },
-    closed(Class::Runs, &["just"], &JUST),
+    Program {
+        options: Options {
+            valued: "build-file exclude-task init-script project-dir settings-file",
+            ..Options::new(&[], "DPbcgIpx")
+        },
+        ..closed(Class::Runs, &["gradle"], &GRADLE)
+    },
+    Program {
+        options: Options { valued: "file settings", ..Options::new(&[], "DPfslT") },
+        ..closed(Class::Runs, &["mvn"], &MAVEN)
+    },
+    Program { commands: CommandOperands::Tests, ..closed(Class::Runs, &["pytest"], &PYTEST) },
+    Program {
+        options: Options { valued: "justfile", ..Options::new(&[], "df") },
+        ..closed(Class::Runs, &["just"], &JUST)
+    },
     Program { starts: Some(""), ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER) },
     Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["pipx"], &PIPX) },
 ];
@@ -98,7 +110,7 @@ const GRADLE: HarmlessOptions = HarmlessOptions {
         warning-mode",
     switches: "all build-cache configuration-cache continue daemon debug dry-run full-stacktrace help info no-build-cache \
         no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace version warn",
-    operands: &[("", 0)],
+    targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -109,7 +121,7 @@ const MAVEN: HarmlessOptions = HarmlessOptions {
         update-snapshots version",
     switches: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fae fail-at-end fail-fast ff help no-transfer-progress \
         non-recursive ntp offline quiet show-version update-snapshots version",
-    operands: &[("", 0)],
+    targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -130,7 +142,7 @@ const JUST: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "color dry-run evaluate help list no-color quiet summary unsorted variables verbose version",
     switches: "dry-run evaluate help list no-color quiet summary unsorted variables verbose version",
-    operands: &[("", 0)],
+    targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -29,7 +29,12 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Unknown, &["mariadb-dump", "mysqldump"], &MYSQL_DUMP)
     },
     Program {
-        options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
+        options: Options {
+            attached: "p",
+            loose_names: true,
+            valued: "host port socket user",
+            ..Options::new(&[], "PShu")
+        },
         ..closed(Class::Unknown, &["mariadb-admin", "mysqladmin"], &MYSQL_ADMIN)
     },
     Program { local_sockets: true, ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
@@ -70,6 +75,7 @@ const DATABASE_FILE: HarmlessOptions = HarmlessOptions {
 };
 
 const PSQL_OPTIONS: Options = Options {
+    valued: "dbname host port username",
     scripts: ScriptOperands::None,
     ..Options::new(
         &[
@@ -181,7 +187,7 @@ const MYSQL_ADMIN: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "compress connect-timeout help no-beep password relative silent verbose version vertical",
     switches: "compress help no-beep password relative silent verbose version vertical",
-    operands: &[("", 0)],
+    targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

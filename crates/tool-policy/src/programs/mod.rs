@@ -166,6 +166,10 @@ pub(crate) enum CommandOperands {
     Alternatives,
     /// For `rsync` and `scp`: another machine, `HOST:PATH`.
     Remote,
+    /// For `docker build`: an address in the place of a folder.
+    Contexts,
+    /// For `pytest`: a file that contains further options, `@FILE`, or tests outside of the working folder.
+    Tests,
     /// For `systemctl`: a file in the place of a unit's name.
     Paths,
     /// For `apt`: a file, another release, or `NAME-`, which it removes.
@@ -237,7 +241,7 @@ pub(crate) struct Options {
     pub code: Names,
     /// Whether a script may follow that code (`lua -e CODE SCRIPT`).
     pub code_first: bool,
-    /// Long options of an interpreter whose value may be the next word.
+    /// Long options of an interpreter whose value may be the next word, or of another program whose value is the next word.
     pub valued: Names,
     /// Harmless long options that are also prefixes of a guarded one.
     pub harmless: &'static [&'static str],
@@ -322,6 +326,8 @@ pub(crate) struct HarmlessOptions {
     pub within: &'static [(Names, &'static str, Names)],
     /// The number of operands of a call that a rule need not spell, for some subcommands, or for all (``).
     pub operands: &'static [(Names, usize)],
+    /// Whether each operand is a target, a goal or a command: a rule that spells one must spell each, and one that spells none leaves them open.
+    pub targets: bool,
     /// Options that give the first operand.
     pub gives_operand: Names,
     /// Where its options end.
@@ -418,6 +424,7 @@ impl HarmlessOptions {
         never: "",
         within: &[],
         operands: &[],
+        targets: false,
         gives_operand: "",
         end: OptionsEnd::Dashes,
         switches: "",

@@ -174,6 +174,7 @@ const GPG: HarmlessOptions = HarmlessOptions {
 
 /// Files that a call writes. A rule must spell them even if it names no subcommand.
 const OPENSSL_OPTIONS: Options = Options {
+    valued: "config connect engine host keyout out path port provider proxy server unix url",
     guarded: &[
         writes("", "out"),
         writes("", "keyout"),

@@ -10,6 +10,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         local_sockets: true,
         starts: Some("exec run"),
         container: Some(&CONTAINER),
+        commands: CommandOperands::Contexts,
         ..closed(Class::Runs, names, &CONTAINERS)
     }
 }
@@ -48,7 +49,8 @@ const CONTAINER: ContainerOptions = ContainerOptions {
     switches: "-D -h -r -v --all-resources --compatibility --debug --dry-run --help --no-ansi --noout --remote --syslog --tls --tlsverify \
         --transient-store --verbose --version",
     flags: "dPiqtT",
-    values: "acehlmpuvw",
+    // `-l` has none behind `podman exec`.
+    values: "acehmpuvw",
     own_switches: "build detach disable-content-trust env-host help http-proxy init interactive no-TTY no-deps no-healthcheck no-hostname \
         no-hosts oom-kill-disable passwd privileged publish-all quiet quiet-build quiet-pull read-only read-only-tmpfs remove-orphans \
         replace rm rmi rootfs service-ports sig-proxy tls-verify tty unsetenv-all use-aliases use-api-socket",
