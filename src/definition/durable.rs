@@ -84,22 +84,33 @@ fn exchange_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<boo
     locked.sync_all().map(|()| is_unchanged)
 }
 
-/// Removes a file if it is still `old`. Returns `false` if it is not; the file then stays. A file that is gone counts as removed.
-pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<bool> {
+/// The outcome of [`remove_unchanged`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemovedUnchanged {
+    /// The file was removed. If there is one now, it is another.
+    Removed,
+    /// There was none.
+    Missing,
+    /// It contains something else, and is kept.
+    Changed,
+}
+
+/// Removes a file if it is still `old`. Otherwise it stays.
+pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<RemovedUnchanged> {
     let locked = match lock(folder(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovedUnchanged::Missing),
         locked => locked?,
     };
     match fs::read(path) {
         Ok(now) if now == old => {}
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Ok(_) => return Ok(RemovedUnchanged::Changed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovedUnchanged::Missing),
         Err(error) => return Err(error),
     }
     // Moved away first: whoever writes it in this moment writes a new file, or has written the moved one.
     let aside = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path))?.into_temp_path();
     match fs::rename(path, &aside) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovedUnchanged::Missing),
         moved => moved?,
     }
     let is_unchanged = fs::read(&aside)? == old;
@@ -117,7 +128,8 @@ pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<bool> {
             }
         }
     }
-    locked.sync_all().map(|()| is_unchanged)
+    locked.sync_all()?;
+    Ok(if is_unchanged { RemovedUnchanged::Removed } else { RemovedUnchanged::Changed })
 }
 
 /// Removes a file. Returns `false` if it did not exist.
@@ -276,9 +288,9 @@ mod tests {
         });
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|word| text.matches(word).count()), [50; 4], "{text}");
-        assert!(!remove_unchanged(&path, b"another").unwrap());
+        assert_eq!(remove_unchanged(&path, b"another").unwrap(), RemovedUnchanged::Changed);
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        assert!(remove_unchanged(&path, text.as_bytes()).unwrap());
+        assert_eq!(remove_unchanged(&path, text.as_bytes()).unwrap(), RemovedUnchanged::Removed);
         assert!(!replace_unchanged(&path, text.as_bytes(), b"it comes back").unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};
 
+use super::durable::RemovedUnchanged;
 use super::{LARGEST_FILE, durable};
 use crate::home::Home;
 
@@ -204,7 +205,8 @@ pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
     if read(home, path)?.as_deref() != Some(old) {
         return Ok(false);
     }
-    durable::remove_unchanged(&home.root().join(path), old.as_bytes())
+    let removed = durable::remove_unchanged(&home.root().join(path), old.as_bytes())?;
+    Ok(removed != RemovedUnchanged::Changed)
 }
 
 /// Keeps a text in a file beside `path` that nothing reads. Returns its path in the data folder; `None` if it is kept already.

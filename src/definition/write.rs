@@ -11,6 +11,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::durable::RemovedUnchanged;
 use super::edit;
 use super::frontmatter;
 use super::{
@@ -333,12 +334,13 @@ pub fn is_gone(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
 pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, DefinitionError> {
     kind_of(home, file)?;
     let path = home.root().join(file);
-    let removed = durable::remove_unchanged(&path, text.as_bytes()).map_err(DefinitionError::io("remove", &path))?;
-    if removed && !is_gone(home, file)? {
+    match durable::remove_unchanged(&path, text.as_bytes()).map_err(DefinitionError::io("remove", &path))? {
+        RemovedUnchanged::Removed => Ok(true),
+        RemovedUnchanged::Changed => Ok(false),
+        RemovedUnchanged::Missing if is_gone(home, file)? => Ok(true),
         // The data folder has come back in between, or another file is there.
-        return Err(DefinitionError::Changed { file: file.to_owned() });
+        RemovedUnchanged::Missing => Err(DefinitionError::Changed { file: file.to_owned() }),
     }
-    Ok(removed)
 }
 
 /// Moves a reminder's file (relative path) to `reminders/failed/`, and adds the reason to its frontmatter if the layout
