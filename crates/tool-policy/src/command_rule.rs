@@ -342,11 +342,23 @@ impl CommandRule {
         if !is_git || !matches!(git::subcommand(self.arguments()), Some("push" | "send-pack")) {
             return None;
         }
-        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
-        starts.filter(|start| !start.is_empty() && !start.starts_with('-') && !start.contains(':')).find_map(|start| {
-            let mut within =
-                arguments.iter().filter(|word| word.strip_prefix(start).is_some_and(|rest| rest.contains(':')));
-            within.next().map(|word| format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
+        let is_branch = |start: &str| !start.is_empty() && !start.starts_with('-') && !start.contains(':');
+        let (start, word) = self.extended(arguments, is_branch, |rest| rest.contains(':'))?;
+        Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
+    }
+
+    /// Returns the first word of a call that goes on behind the beginning of a word with a star in the rule, with that beginning. `of` and `by` say
+    /// which beginnings and which rests count.
+    fn extended<'a>(
+        &'a self,
+        arguments: &'a [String],
+        of: impl Fn(&str) -> bool,
+        by: impl Fn(&str) -> bool,
+    ) -> Option<(&'a str, &'a str)> {
+        let starts = self.arguments().iter().filter_map(|word| Some(word.split_once(STAR)?.0));
+        starts.filter(|start| of(start)).find_map(|start| {
+            let word = arguments.iter().find(|word| word.strip_prefix(start).is_some_and(&by))?;
+            Some((start, word.as_str()))
         })
     }
 
@@ -356,39 +368,29 @@ impl CommandRule {
         if entry.commands != CommandOperands::Fetched {
             return None;
         }
-        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
-        starts.filter(|start| start.contains(':')).find_map(|start| {
-            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
-            let (word, _) = within.find(|(_, rest)| rest.split(',').skip(1).any(options::is_fetched))?;
-            Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
-        })
+        let lists_more = |rest: &str| rest.split(',').skip(1).any(options::is_fetched);
+        let (start, word) = self.extended(arguments, |start| start.contains(':'), lists_more)?;
+        Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
     }
 
     /// Returns why an address of a call has another host than the one behind whose last letter a rule has a star (`git clone https://h*`).
     fn leaving_host(&self, arguments: &[String]) -> Option<String> {
-        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
         let ends_in_host =
-            |start: &&str| start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
-        let is_port = |text: &str| {
-            let digits = text.strip_prefix(':').unwrap_or_default().trim_start_matches(|c: char| c.is_ascii_digit());
-            text.starts_with(':') && (digits.is_empty() || digits.starts_with('/'))
+            |start: &str| start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        let is_port = |rest: &str| {
+            let behind = rest.strip_prefix(':').map(|port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
+            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
         };
-        starts.filter(ends_in_host).find_map(|start| {
-            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
-            let (word, _) = within.find(|(_, rest)| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest))?;
-            Some(format!("`{}` names another host than `{}`", clipped(word), clipped(start)))
-        })
+        let leaves = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest);
+        let (start, word) = self.extended(arguments, ends_in_host, leaves)?;
+        Some(format!("`{}` names another host than `{}`", clipped(word), clipped(start)))
     }
 
     /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
-        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
-        starts.filter(|start| start.contains(":")).find_map(|start| {
-            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
-            let (word, _) = within.find(|(_, rest)| fetch::climbs(rest))?;
-            Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
-        })
+        let (start, word) = self.extended(arguments, |start| start.contains(':'), fetch::climbs)?;
+        Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
     }
 
     /// Returns the first option among a program's arguments that goes beyond the rule. `given` are those that a rule must spell.

@@ -12,40 +12,37 @@ struct Container<'a> {
     in_doubt: bool,
 }
 
-/// Returns the words from the subcommand on of a program that makes containers. None, if that may be the value of an option.
-pub(crate) fn from_subcommand<'a>(program: &Program, arguments: &'a [String]) -> &'a [String] {
-    let Some(known) = program.container else { return &[] };
+/// Returns the words from the first one on that is the subcommand, or an option that may take it for its value.
+fn from_first_unknown<'a>(known: &ContainerOptions, arguments: &'a [String]) -> &'a [String] {
     let mut rest = arguments;
     while let [word, others @ ..] = rest {
         rest = match word.as_str() {
             word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
             word if programs::contains(known.groups, word) || programs::contains(known.switches, word) => others,
             word if word.starts_with("--") && word.contains('=') => others,
-            word => return if word.starts_with(['-', STAR]) { &[] } else { rest },
+            _ => return rest,
         };
     }
     &[]
 }
 
-/// Returns them, or `None` for other programs and subcommands.
+/// Returns the words from the subcommand on of a program that makes containers. None, if that may be the value of an option.
+pub(crate) fn from_subcommand<'a>(program: &Program, arguments: &'a [String]) -> &'a [String] {
+    let words = program.container.map(|known| from_first_unknown(known, arguments)).unwrap_or_default();
+    if words.first().is_some_and(|word| word.starts_with(['-', STAR])) { &[] } else { words }
+}
+
+/// Returns the words behind the subcommand of a program that makes a container, or `None` for other programs and subcommands.
 fn container<'a>(program: &Program, arguments: &'a [String]) -> Option<Container<'a>> {
     let known = program.container?;
     let makes = |word: &str| programs::contains(known.subcommands, word);
-    let mut rest = arguments;
-    while let [word, others @ ..] = rest {
-        rest = match word.as_str() {
-            word if programs::contains(known.valued, word) => others.get(1..).unwrap_or_default(),
-            word if programs::contains(known.groups, word) || programs::contains(known.switches, word) => others,
-            word if word.starts_with("--") && word.contains('=') => others,
-            // The next word may be its value.
-            word if word.starts_with('-') => {
-                let at = others.iter().position(|word| makes(word))?;
-                return Some(Container { known, behind: &others[at + 1..], in_doubt: true });
-            }
-            word => return makes(word).then_some(Container { known, behind: others, in_doubt: false }),
-        };
+    let (word, others) = from_first_unknown(known, arguments).split_first()?;
+    if word.starts_with('-') {
+        // The next word may be its value.
+        let at = others.iter().position(|word| makes(word))?;
+        return Some(Container { known, behind: &others[at + 1..], in_doubt: true });
     }
-    None
+    makes(word).then_some(Container { known, behind: others, in_doubt: false })
 }
 
 /// Returns the words behind the subcommand of a program that makes a container. `None` for other programs and subcommands.
