@@ -75,7 +75,7 @@ time.sleep(1000)
 /// Sends each of these sockets 600 messages with descriptors whose close waits, more than there are places for connections. The first
 /// argument is the type of the sockets, the others are their paths.
 const FREEZES: &str = r#"
-import array, resource, socket, struct, sys, time
+import array, resource, socket, struct, sys, threading, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 held = []
 for path in sys.argv[2:]:
@@ -90,7 +90,8 @@ for path in sys.argv[2:]:
             # The other side was quicker. A close of the socket would make this process wait.
             held.append(full)
         else:
-            full.close()
+            # The last close waits, which is ours if the other side has closed its own already.
+            threading.Thread(target=full.close, daemon=True).start()
         held.append((other, to))
 print("sent", flush=True)
 time.sleep(1000)
