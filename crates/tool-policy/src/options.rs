@@ -178,12 +178,14 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         CommandOperands::Repositories => is_repository_elsewhere(word),
         CommandOperands::Alternatives => word == "+",
-        CommandOperands::Added => word.starts_with('+'),
+        CommandOperands::Added => word.starts_with('+') || is_opened_elsewhere(word),
+        CommandOperands::Code => false,
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
-        // A star within an address that a rule names is judged by its text.
+        // A star within an operand that a rule names is judged by its text.
         CommandOperands::Fetched
+        | CommandOperands::Code
         | CommandOperands::Connections
         | CommandOperands::Located
         | CommandOperands::Remote
@@ -194,7 +196,23 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),
         _ => GivenOption::word(word, Effect::Commands),
     };
-    arguments.iter().filter(|word| is_command(word)).map(found).collect()
+    match program.commands {
+        CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
+        _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
+    }
+}
+
+/// Returns the first operand, unless a star stands in its place.
+fn first_operand(arguments: &[String]) -> Option<&String> {
+    let at = arguments.iter().position(|word| !word.starts_with('-') || word == "--")?;
+    let at = at + usize::from(arguments[at] == "--");
+    arguments.get(at).filter(|word| !word.starts_with(STAR))
+}
+
+/// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.
+fn is_opened_elsewhere(word: &str) -> bool {
+    let is_method = |text: &str| text.split('/').next().is_some_and(|part| part.contains(':'));
+    word.contains("://") || word.strip_prefix('/').is_some_and(is_method)
 }
 
 /// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `-Rf=https://h/x`, `--filename=a,https://h/x`.
@@ -416,10 +434,14 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     };
     let mut words = rule.iter().skip_while(is_flag);
     let (Some(first), Some(next)) = (words.next(), words.next()) else { return false };
+    // The first operand of `ssh` is a host.
+    let is_wrapper = || {
+        program.class == Class::Runs && program.starts == Some("") && program.joins_from.is_none_or(|from| from == 0)
+    };
     let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
     let is_script =
         program.interpreter || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
-    first.starts_with(STAR) && (program.subcommands || is_script || is_option())
+    first.starts_with(STAR) && (program.subcommands || is_script || is_wrapper() || is_option())
 }
 
 /// Returns the end of the words with which a rule names the script of an interpreter: `report.py`, or `-m pytest`. What stands behind them

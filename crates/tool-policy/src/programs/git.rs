@@ -324,7 +324,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
     forcing(&"read-tree", &[destroys("u", "u"), destroys("", "reset")], ""),
     forcing(&"mv", &[destroys("f", "force")], ""),
     forcing(&"replace", &[destroys("d", "delete"), destroys("f", "force"), destroys("e", "edit")], ""),
-    subcommands(CHANGES, &["rerere", "restore", "revert", "sparse-checkout", "stash"]),
+    subcommands(CHANGES, &["rerere", "restore", "revert", "sparse-checkout"]),
+    // It also takes files that git ignores.
+    forcing(&"stash", &[destroys("a", "all")], "m"),
     anywhere(QUIET, forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], "")),
     anywhere(QUIET, forcing(&"rm", &[destroys("f", "force")], "")),
     subcommands(CHANGES, &["stripspace"]),

@@ -158,7 +158,7 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
-    /// For `openssl`: an address or a library in the place of a file, as an option's value, too.
+    /// For `openssl` and `nix`: an address or a library in the place of a file, as an option's value, too.
     Located,
     /// For PostgreSQL: a connection string that says where it leads, and as whom.
     Connections,
@@ -170,14 +170,16 @@ pub(crate) enum CommandOperands {
     Contexts,
     /// For `pytest`: a file that contains further options, `@FILE`, or tests outside of the working folder.
     Tests,
-    /// For `systemctl`: a file in the place of a unit's name.
+    /// For `systemctl` and `brew`: a file in the place of a name.
     Paths,
     /// For `apt`: a file, another release, or `NAME-`, which it removes.
     Packages,
     /// For `gh`: an address, or a repository of another host.
     Repositories,
-    /// For editors: `+COMMAND`.
+    /// For editors: `+COMMAND`, and an address in the place of a file.
     Added,
+    /// For `rename`: the first one is code.
+    Code,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,

@@ -15,7 +15,8 @@ const fn over_socket(names: &'static [&'static str], harmless: &'static Harmless
 pub(super) const TABLE: &[Program] = &[
     runs(&["eval", "source"]),
     closed(Class::Runs, &["at", "batch", "crontab", "ed", "gdb", "socat", "su"], &NOTHING),
-    closed(Class::Runs, &["rename", "script"], &HarmlessOptions::ONLY_OPERANDS),
+    closed(Class::Runs, &["script"], &HarmlessOptions::ONLY_OPERANDS),
+    Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
     starts(&["builtin", "busybox", "bwrap", "chroot", "doas", "exec", "flock", "nsenter", "setarch", "setpriv"]),
     starts(&["strace", "sudo", "systemd-run", "taskset", "toybox", "unshare"]),
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
@@ -29,8 +30,8 @@ pub(super) const TABLE: &[Program] = &[
         commands: CommandOperands::Repositories,
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
-    Program { subcommands: true, ..closed(Class::Unknown, &["brew"], &BREW) },
-    closed(Class::Runs, &["nix", "nix-shell"], &NIX),
+    Program { subcommands: true, commands: CommandOperands::Paths, ..closed(Class::Unknown, &["brew"], &BREW) },
+    Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix", "nix-shell"], &NIX) },
     Program { local_sockets: true, ..starts(&["screen"]) },
     Program {
         local_sockets: true,
@@ -112,6 +113,14 @@ const GH: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+const RENAME: HarmlessOptions = HarmlessOptions {
+    flags: "0dfnouv",
+    clusters: true,
+    long: "filename force help no-act no-overwrite nofullpath nono null verbose version",
+    switches: "filename force help no-act no-overwrite nofullpath nono null verbose version",
+    ..HarmlessOptions::NONE
+};
+
 const BREW: HarmlessOptions = HarmlessOptions {
     flags: "hqv1",
     clusters: true,
@@ -120,11 +129,13 @@ const BREW: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+/// Each operand is a package, from wherever its address says.
 const NIX: HarmlessOptions = HarmlessOptions {
     flags: "Lv",
     clusters: true,
     long: "dry-run help json offline print-build-logs quiet verbose version",
-    end: OptionsEnd::Nowhere,
+    switches: "dry-run help json offline print-build-logs quiet verbose version",
+    targets: true,
     ..HarmlessOptions::NONE
 };
 
