@@ -8,6 +8,7 @@ use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::harmless;
+use crate::operands;
 use crate::options::{self, GivenOption};
 use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, Syntax, base_name, git};
 use crate::request::clipped;
@@ -368,7 +369,7 @@ impl CommandRule {
         if entry.commands != CommandOperands::Fetched {
             return None;
         }
-        let lists_more = |rest: &str| rest.split(',').skip(1).any(options::is_fetched);
+        let lists_more = |rest: &str| rest.split(',').skip(1).any(operands::is_fetched);
         let (start, word) = self.extended(arguments, |start| start.contains(':'), lists_more)?;
         Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
     }
@@ -406,7 +407,7 @@ impl CommandRule {
         if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
             // A script may read its operands as Perl reads them.
-            given.extend(options::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
+            given.extend(operands::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
         // Options behind `--` are those of the command that it starts.
         let end = fixed.iter().position(|word| word == "--");
@@ -494,8 +495,8 @@ impl CommandRule {
         if !spelled.iter().any(|option| option.id == harmless::TARGET) {
             given.retain(|option| option.id != harmless::TARGET);
         }
-        if self.program().is_some_and(|program| options::leaves_place_open(program, self.arguments())) {
-            given.retain(|option| option.id != options::ADDRESS);
+        if self.program().is_some_and(|program| operands::leaves_place_open(program, self.arguments())) {
+            given.retain(|option| option.id != operands::ADDRESS);
         }
         options::unspelled(spelled, given)
     }

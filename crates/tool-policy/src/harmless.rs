@@ -1,7 +1,8 @@
 //! Options for which a star stands: of a powerful program only those that the table knows as harmless. A rule must spell every other one.
 
 use crate::containers;
-use crate::options::{ADDRESS, GivenOption, before_line};
+use crate::operands::ADDRESS;
+use crate::options::{GivenOption, before_line};
 use crate::programs::{self, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, OptionsEnd, Program};
 use crate::wildcard::STAR;
 

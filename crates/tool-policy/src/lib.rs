@@ -15,6 +15,7 @@ mod describe;
 mod expression;
 mod fetch;
 mod harmless;
+mod operands;
 mod options;
 mod path;
 mod pattern;

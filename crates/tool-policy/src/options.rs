@@ -9,9 +9,9 @@ use crate::code_on_input;
 use crate::containers;
 use crate::fetch;
 use crate::harmless;
+use crate::operands;
 use crate::programs::{
-    self, Class, CommandOperands, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax,
-    git,
+    self, Class, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax, git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -142,152 +142,6 @@ pub(super) fn holds_code(program: &str, fixed: &[String]) -> bool {
     let is_known = entry.class == Class::Runs || (entry.class == Class::Unknown && entry.local_sockets);
     let has_script = entry.options.guarded.iter().any(|option| option.effect == Effect::Scripts);
     (is_known || has_script) && up_to_script(program, fixed).is_none()
-}
-
-/// Identifies operands that lead elsewhere.
-pub(super) const ADDRESS: &str = "address";
-
-/// Returns whether a rule leaves open from where to where its program copies: it names no other machine, and one operand at most.
-pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
-    let operands = || arguments.iter().filter(|word| !word.starts_with(['-', STAR]) && !word.is_empty());
-    programs::by_base_name(program).commands == CommandOperands::Remote
-        && operands().count() < 2
-        && !operands().any(|word| is_remote(word))
-}
-
-/// Returns operands that a program takes for commands. A rule must spell them.
-pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    let is_command = |word: &str| match program.commands {
-        CommandOperands::None => false,
-        CommandOperands::Opened => {
-            let word = word.trim();
-            let begin = word.trim_start_matches('+');
-            begin.starts_with(['|', '<', '>']) || word.ends_with('|')
-        }
-        CommandOperands::Listed => word.starts_with('@'),
-        CommandOperands::Fetched => is_fetched(word),
-        CommandOperands::Connections => is_connection(word),
-        CommandOperands::Located => is_located(word),
-        CommandOperands::Remote => is_remote(word),
-        CommandOperands::Contexts => arguments.iter().any(|word| word == "build") && is_fetched(word),
-        CommandOperands::Tests => word.starts_with(['@', '/']) || word.split(['/', '=']).any(|part| part == ".."),
-        CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
-        CommandOperands::Packages => {
-            !word.starts_with('-')
-                && (word.contains('/') || word.ends_with('-') || (word.ends_with('+') && !word.ends_with("++")))
-        }
-        CommandOperands::Repositories => is_repository_elsewhere(word),
-        CommandOperands::Alternatives => word == "+",
-        CommandOperands::Added => word.starts_with('+') || is_opened_elsewhere(word),
-        CommandOperands::Code => false,
-        CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
-    };
-    let found = |word: &String| match program.commands {
-        // A star within an operand that a rule names is judged by its text.
-        CommandOperands::Fetched
-        | CommandOperands::Code
-        | CommandOperands::Connections
-        | CommandOperands::Located
-        | CommandOperands::Remote
-        | CommandOperands::Packages
-        | CommandOperands::Contexts
-        | CommandOperands::Paths
-        | CommandOperands::Repositories => GivenOption { id: ADDRESS.into(), ..GivenOption::word(word, Effect::Leads) },
-        CommandOperands::Added => GivenOption::word(word, Effect::Leads),
-        _ => GivenOption::word(word, Effect::Commands),
-    };
-    match program.commands {
-        CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
-        _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
-    }
-}
-
-/// Returns the first operand, unless a star stands in its place.
-fn first_operand(arguments: &[String]) -> Option<&String> {
-    let at = arguments.iter().position(|word| !word.starts_with('-') || word == "--")?;
-    let at = at + usize::from(arguments[at] == "--");
-    arguments.get(at).filter(|word| !word.starts_with(STAR))
-}
-
-/// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.
-fn is_opened_elsewhere(word: &str) -> bool {
-    let is_method = |text: &str| text.split('/').next().is_some_and(|part| part.contains(':'));
-    word.contains("://") || word.strip_prefix('/').is_some_and(is_method)
-}
-
-/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `-Rf=https://h/x`, `--filename=a,https://h/x`.
-/// An item of such a list may stand in quotes. A folder of kustomize may be on another machine, too: `git::…`, `git@h:x`,
-/// `github.com/a/b`.
-pub(super) fn is_fetched(word: &str) -> bool {
-    const HOSTS: [&str; 4] = ["github.com", "gitlab.com", "bitbucket.org", "dev.azure.com"];
-    let is_host =
-        |text: &str| HOSTS.iter().any(|host| text.strip_prefix(host).is_some_and(|rest| rest.starts_with([':', '/'])));
-    let is_account = |text: &str| {
-        let place = text.split('/').next().unwrap_or_default();
-        place.split_once('@').is_some_and(|(_, host)| host.contains(':'))
-    };
-    let is_scheme = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
-    let begins = |item: &str| {
-        let item = item.to_ascii_lowercase();
-        let text = item.trim_start_matches(|letter: char| "\"=".contains(letter) || letter.is_whitespace());
-        text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
-            || text.starts_with("git::")
-            || is_host(text)
-            || is_account(text)
-    };
-    match word.strip_prefix('-') {
-        Some(option) if option.starts_with('-') => {
-            let value = option.strip_prefix("-filename=").or_else(|| option.strip_prefix("-kustomize="));
-            value.is_some_and(|value| value.split(',').any(begins))
-        }
-        Some(cluster) => {
-            let mut values = cluster.match_indices(['f', 'k']).map(|(at, letter)| &cluster[at + letter.len()..]);
-            values.any(|value| value.split(',').any(begins))
-        }
-        None => word.split(',').any(begins),
-    }
-}
-
-/// Returns whether `openssl` takes a word, or the value in it, for an address, or for the name of a library that it loads
-/// (`org.openssl.engine:ID:KEY`). Values of some options begin like that, too (`pass:x`, `rsa:2048`), and a number behind a host is a port.
-fn is_located(word: &str) -> bool {
-    const KNOWN: Names = "digest dsa ec ec_paramgen_curve ec_param_enc env fd file hexkey key param pass rsa rsa_keygen_bits rsa_keygen_pubexp \
-        rsa_mgf1_md rsa_oaep_md rsa_padding_mode rsa_pss_saltlen";
-    let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map_or(word, |(_, value)| value);
-    let is_scheme = |text: &str| {
-        text.starts_with(|first: char| first.is_ascii_alphabetic())
-            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_+-.".contains(letter))
-    };
-    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let leads =
-        |(scheme, rest): (&str, &str)| is_scheme(scheme) && !programs::contains(KNOWN, scheme) && !is_port(rest);
-    word.contains("://") || value.split_once(':').is_some_and(leads)
-}
-
-/// Returns whether a word is a place on another machine, as `rsync` and `scp` read it: a colon in front of any slash.
-fn is_remote(word: &str) -> bool {
-    let is_address =
-        word.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
-    let host = word.split('/').next().unwrap_or_default();
-    is_address || (!word.starts_with('-') && host.contains(':'))
-}
-
-/// Returns whether a word, or the value in it, leads `gh` to another host, or out of a path of its API.
-fn is_repository_elsewhere(word: &str) -> bool {
-    let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map_or(word, |(_, value)| value);
-    let mut parts = value.split('/');
-    let names_host = parts.next().is_some_and(|host| host.contains('.') && !host.starts_with('.'));
-    value.contains("://") || value.starts_with("git@") || (names_host && parts.count() >= 2) || fetch::climbs(value)
-}
-
-/// Returns whether a word is a connection string of PostgreSQL that says where it leads.
-pub(super) fn is_connection(word: &str) -> bool {
-    /// Keywords of such a string that say so, or as whom.
-    const PLACES: Names = "dbname host hostaddr port service servicefile user";
-    let mut keys = word.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
-    let is_string = word.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
-    ["postgresql://", "postgres://"].iter().any(|scheme| word.starts_with(scheme))
-        || (is_string && keys.any(|key| programs::contains(PLACES, key)))
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
@@ -480,7 +334,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(given_targets(program, arguments));
             found.extend(statements(&program.options, arguments));
             found.extend(started_by_path(&program.options, arguments));
-            found.extend(commands_among(program, arguments));
+            found.extend(operands::commands_among(program, arguments));
             found.extend(harmless::others(program, arguments));
             found.extend(doing_more(program, arguments));
             found.extend(containers::guarded(program, arguments));

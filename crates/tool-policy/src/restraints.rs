@@ -3,6 +3,7 @@
 //! Programs let a later word take such an option back: `--no-dry-run`, `--dry-run=false`, `-f` behind `-n`. So the star of such a rule
 //! stands for operands, and for no option but a few that only change what is printed.
 
+use crate::operands;
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Names, Options, git, synonyms};
 use crate::wildcard::STAR;
@@ -338,7 +339,7 @@ fn is_address(word: &str) -> bool {
     let value = word.split_once('=').filter(|(name, _)| is_dbname(name)).map(|(_, value)| value);
     let text = value.or_else(|| word.strip_prefix("-d")).unwrap_or(word);
     let is_web = |text: &str| ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
-    is_web(&text.to_ascii_lowercase()) || options::is_connection(text)
+    is_web(&text.to_ascii_lowercase()) || operands::is_connection(text)
 }
 
 /// Returns the name of an operand `NAME=VALUE` with its `=` (`dd of=FILE`).

@@ -1,5 +1,6 @@
 //! Tables of what rules grant and deny. Attacks that were found stay here.
 
+mod addresses;
 mod asking;
 mod code;
 mod denials;
@@ -10,6 +11,7 @@ mod hostile;
 mod layers;
 mod locations;
 mod operands;
+mod positions;
 mod properties;
 mod refusals;
 mod restraints;
@@ -167,5 +169,24 @@ fn leaves_here(policy: &Policy, lines: &[&str]) {
         let decided = start(policy, line);
         assert_eq!(decided.location, Location::Here, "{line}: {}", decided.decision.reason);
         assert!(decided.decision.read_only);
+    }
+}
+
+/// Checks rules: what each grants, and what it does not grant outside of the shell.
+fn families(families: &[(&str, &[&str], &[&str])]) {
+    for (rule, granted, refused) in families {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, granted);
+        for call in *refused {
+            let decided = start(&policy, call);
+            assert!(!matches!(decided.location, Location::Outside(_)), "{rule}: {call}: {decided:?}");
+        }
+    }
+}
+
+fn writes(policy: &Policy, call: &str) -> Writes {
+    match start(policy, call).location {
+        Location::Outside(rights) => rights.writes,
+        location => panic!("{call}: {location:?}"),
     }
 }
