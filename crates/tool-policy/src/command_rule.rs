@@ -70,9 +70,9 @@ impl CommandRule {
     pub(super) fn new(specifier: &str, application: &'static Application) -> Self {
         let mut rule =
             Self::compiled(&Wildcard::command(specifier), Wildcard::command_in_doubt(specifier), application);
+        // Of a program that starts others, each star in front of their words stands for one word.
         let words = rule.line(&rule.words);
-        let fixed = words.iter().take_while(|word| !word.contains(STAR)).cloned().collect::<Vec<_>>();
-        rule.started = options::started(&fixed)
+        rule.started = options::started(&words)
             .map(|at| {
                 let command = Wildcard::words_of(&words[at..]);
                 (at, Self::compiled(&command, command.clone(), application))

@@ -11,7 +11,8 @@ use crate::fetch;
 use crate::harmless;
 use crate::operands;
 use crate::programs::{
-    self, Class, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax, git,
+    self, Class, CommandOperands, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax,
+    git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -115,17 +116,21 @@ fn brings_named(program: &Program, arguments: &[String]) -> bool {
     program.brings.is_some_and(brings) && arguments.iter().enumerate().any(names_file)
 }
 
-/// Returns the indices of the words that a program may start as a command: every known program among a rule's first words, behind the
+/// Returns the indices of the words that a program may start as a command: every known program among a rule's words, behind the
 /// subcommand that starts one (`docker exec web find .`).
-pub(super) fn started(fixed: &[String]) -> impl Iterator<Item = usize> {
-    let entry = fixed.first().map(|program| programs::by_base_name(program));
+pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
+    let entry = rule.first().map(|program| programs::by_base_name(program));
     let verbs = entry.and_then(|entry| entry.starts);
     let begins = |verbs: Names| match verbs.is_empty() {
         true => Some(1),
-        false => fixed.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
+        false => rule.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
     };
-    let from = verbs.and_then(begins).unwrap_or(fixed.len());
-    (from..fixed.len()).filter(|at| programs::is_known(&fixed[*at]))
+    let from = verbs.and_then(begins).unwrap_or(rule.len());
+    // A container may have the name of a program.
+    let is_own =
+        entry.is_some_and(|entry| entry.own_operand) && rule.get(from).is_some_and(|word| !word.starts_with('-'));
+    let from = from + usize::from(is_own);
+    (from..rule.len()).filter(|at| programs::is_known(&rule[*at]))
 }
 
 /// Returns whether no step of the targets that a rule names must wait for another one, or the rule names none.
@@ -141,22 +146,25 @@ pub(super) fn holds_code(program: &str, fixed: &[String]) -> bool {
     let entry = programs::known(program);
     let is_known = entry.class == Class::Runs || (entry.class == Class::Unknown && entry.local_sockets);
     let has_script = entry.options.guarded.iter().any(|option| option.effect == Effect::Scripts);
-    (is_known || has_script) && up_to_script(program, fixed).is_none()
+    // The words of `gh` name things on a server.
+    (is_known || has_script)
+        && entry.commands != CommandOperands::Repositories
+        && up_to_script(program, fixed).is_none()
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
 /// A rule must spell them.
 pub(super) fn joined_to_line(program: &str, rule: &[String], arguments: &[String]) -> Vec<GivenOption> {
-    let Some(from) = programs::by_base_name(program).joins_from else { return Vec::new() };
-    let fixed = rule.iter().take_while(|word| !word.contains(STAR));
-    if fixed.filter(|word| !word.starts_with('-')).count() <= from {
+    let entry = programs::by_base_name(program);
+    let named = rule.strip_suffix(&[STAR.to_string()]).unwrap_or(rule);
+    if entry.joins_from.is_none() || before_line(entry, named).len() == named.len() {
         return Vec::new();
     }
     let more = arguments.iter().filter(|word| !rule.contains(word) && !word.chars().all(plain));
     more.map(|word| GivenOption::word(word, Effect::Commands)).collect()
 }
 
-/// Returns whether a rule contains the script of a filter before its first star: an operand, or an option with its value. Or whether it
+/// Returns whether a rule contains the script of a filter, be it with stars in it: an operand, or an option with its value. Or whether it
 /// names targets, and no star before its end stands for others.
 pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
     let program = programs::by_base_name(program);
@@ -167,15 +175,15 @@ pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
     }
     let options = &program.options;
     let gives = |option: &GivenOption| option.effect == Effect::Scripts;
-    let fixed: Vec<String> = rule.iter().take_while(|word| !word.contains(STAR)).cloned().collect();
-    if !statements(options, &fixed).is_empty() {
+    if !statements(options, rule).is_empty() {
         return true;
     }
-    let mut rest = fixed.iter();
+    let is_open = |word: &str| word.starts_with(STAR) && word.trim_start_matches(STAR).is_empty();
+    let mut rest = rule.iter();
     while let Some(word) = rest.next() {
         let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else {
             match options.scripts {
-                ScriptOperands::First => return true,
+                ScriptOperands::First => return !is_open(word),
                 ScriptOperands::None | ScriptOperands::BehindFirst(_) => continue,
             }
         };
@@ -184,7 +192,14 @@ pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
             Some(long) => !long.contains('=') && scan(options, std::slice::from_ref(word)).iter().any(gives),
             None => valued == Some(option.len()),
         };
-        let value = !value_is_next || rest.next().is_some();
+        let attached = || match option.strip_prefix('-') {
+            Some(long) => long.split_once('=').map(|(_, value)| value),
+            None => valued.map(|at| &option[at..]),
+        };
+        let value = match value_is_next {
+            true => rest.next().is_some_and(|next| !is_open(next)),
+            false => !attached().is_some_and(is_open),
+        };
         if value && scan(options, std::slice::from_ref(word)).iter().any(gives) {
             return true;
         }
@@ -288,10 +303,7 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     };
     let mut words = rule.iter().skip_while(is_flag);
     let (Some(first), Some(next)) = (words.next(), words.next()) else { return false };
-    // The first operand of `ssh` is a host.
-    let is_wrapper = || {
-        program.class == Class::Runs && program.starts == Some("") && program.joins_from.is_none_or(|from| from == 0)
-    };
+    let is_wrapper = || program.class == Class::Runs && program.starts == Some("") && !program.own_operand;
     let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
     let is_script =
         program.interpreter || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));

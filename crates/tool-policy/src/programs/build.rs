@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Program] = &[
         ..tool(&["npm"], &NPM, "Cw")
     },
     // Behind a script's name their options are the script's.
-    Program { subcommands: true, ..tool(&["pnpm", "yarn"], &NPM, "Cw") },
+    Program { subcommands: true, ..tool(&["pnpm", "yarn"], &PNPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
     Program { subcommands: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
@@ -173,12 +173,20 @@ const SILENT: Anywhere = Anywhere { flags: "s", switches: "silent", printing: ("
 
 /// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: HarmlessOptions = HarmlessOptions {
-    flags: "dhqsvwy",
+    flags: "DEdhqsvwy",
     values: "",
     clusters: false,
-    long: "color dry-run foreground-scripts help if-present include-workspace-root json loglevel \
-        no-audit no-color no-fund offline omit prefer-offline quiet silent verbose version workspace workspaces yes",
+    long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
+        no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
     ..HarmlessOptions::NONE
+};
+
+const PNPM: HarmlessOptions = HarmlessOptions {
+    long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
+        json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
+        save-exact silent verbose version watch workspace workspaces yes",
+    end: OptionsEnd::Passed("dlx exec run"),
+    ..NPM
 };
 
 const MAKE: HarmlessOptions = HarmlessOptions {

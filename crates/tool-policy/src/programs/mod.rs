@@ -117,6 +117,8 @@ pub(crate) struct Program {
     /// The subcommands that run a command in their arguments, possibly on another machine. Empty: every call does. That command is
     /// judged as well.
     pub starts: Option<Names>,
+    /// Whether its first operand, or that of such a subcommand, is its own, and the command stands behind it (`flock FILE ls`).
+    pub own_operand: bool,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
     /// Subcommands, each with the words by which it does more (`npm audit fix`, `tmux kill-session -a`). A rule must spell them. `:` is every
@@ -501,6 +503,7 @@ impl Program {
         instructed_by: "",
         brings: None,
         starts: None,
+        own_operand: false,
         held_by_both: None,
         doing_more: &[],
         container: None,

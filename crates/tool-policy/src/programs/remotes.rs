@@ -23,6 +23,7 @@ pub(super) const TABLE: &[Program] = &[
         joins_from: Some(1),
         starts: Some(""),
         options: Options::new(&[], "BbcDEeFIiJLlmOopPQRSWw"),
+        own_operand: true,
         ..closed(Class::Runs, &["ssh"], &SSH)
     },
 ];

@@ -9,6 +9,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         starts: Some("exec run"),
+        own_operand: true,
         container: Some(&CONTAINER),
         commands: CommandOperands::Contexts,
         ..closed(Class::Runs, names, &CONTAINERS)
@@ -21,6 +22,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         starts: Some("exec run"),
+        own_operand: true,
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,
         ..closed(Class::Runs, &["kubectl"], &KUBECTL)
@@ -69,13 +71,14 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "ansi debug format help no-color progress quiet version",
     within: &[
-        ("ps", "adlns", "all filter last latest network no-trunc services size status"),
-        ("images", "a", "all digests filter no-trunc tree"),
+        ("ls ps", "adflns", "all filter last latest network no-trunc services size status"),
+        ("images", "af", "all digests filter no-trunc tree"),
         ("logs service-logs", "fnt", "details follow no-log-prefix since tail timestamps until"),
-        ("inspect", "s", "size type"),
+        ("inspect", "fs", "size type"),
         ("stats", "a", "all no-stream no-trunc"),
-        ("port top", "", ""),
-        ("image-ls network-ls volume-ls", "a", "all digests filter no-trunc"),
+        ("port", "", ""),
+        ("image-ls network-ls volume-ls", "afls", "all digests filter last latest no-trunc size"),
+        ("system-df", "v", "verbose"),
         ("network-create volume-create", "d", "attachable driver label name"),
         ("build", "t", "build-arg label no-cache pull rm tag target"),
         ("pull", "", "ignore-pull-failures include-deps"),

@@ -99,6 +99,23 @@ fn options_that_lead_elsewhere_must_be_spelled() {
         ("go run ./cmd *", &["go run ./cmd -x --y", "go run ./cmd a"], &[]),
         ("go run -race ./cmd *", &["go run -race ./cmd -foo"], &[]),
         (
+            "gh api repos/o/r/*",
+            &["gh api repos/o/r/pulls?state=all&per_page=5 --paginate"],
+            &["gh api repos/o/r/pulls?x --method=POST", "gh api repos/o/r/../../x"],
+        ),
+        ("yarn test *", &["yarn test --watch"], &["yarn test --cwd x"]),
+        ("pnpm run lint *", &["pnpm run lint --fix"], &[]),
+        ("pnpm install *", &["pnpm install --frozen-lockfile"], &[]),
+        (
+            "docker exec mysql mysqldump app *",
+            &["docker exec mysql mysqldump app --single-transaction"],
+            &["docker exec mysql mysqldump app -h x"],
+        ),
+        ("ssh -p 22 host *", &["ssh -p 22 host 'ls|wc'", "ssh -p 22 host ls"], &[]),
+        ("docker ps *", &["docker ps -f name=x", "docker ps -a"], &[]),
+        ("docker container ls *", &["docker container ls -a -f name=x"], &[]),
+        ("npm install *", &["npm install --save-dev x", "npm install -D x"], &["npm install --prefix x"]),
+        (
             "rename -n *",
             &["rename -n -v"],
             &["rename -n s/a/b/ x", "rename -n -- -system(1) x", "rename -n -e x f", "rename -n -v system(1)"],

@@ -555,3 +555,41 @@ fn an_interpreter_takes_no_code_for_a_star() {
         ("expect -c *", &["expect -c x"], &[]),
     ]);
 }
+
+/// A star in front of a command or a script hides neither.
+#[test]
+fn a_star_in_the_middle_hides_nothing_behind_it() {
+    families(&[
+        ("watch -n * ls *", &["watch -n 1 ls x"], &["watch -n 1 ls ;id", "watch -n 1 ls $(id)"]),
+        ("watch --interval * ls *", &["watch --interval 1 ls x"], &["watch --interval 1 ls ;id"]),
+        ("parallel -j * ls *", &[], &["parallel -j 2 ls {};id ::: a"]),
+        ("flock * find d -name *", &["flock f find d -name x"], &["flock f find d -name x -delete"]),
+        ("ssh * uptime *", &["ssh web uptime"], &["ssh web uptime ;id", "ssh web uptime $(id)"]),
+        ("ssh -p * host uptime *", &["ssh -p 22 host uptime"], &["ssh -p 22 host uptime ;id"]),
+        ("ssh -i key.pem * uptime *", &["ssh -i key.pem web uptime"], &["ssh -i key.pem web uptime ;id"]),
+        ("ssh * find . -name *", &["ssh web find . -name x"], &["ssh web find . -name x -delete"]),
+        ("ssh * git log *", &["ssh web git log -3"], &["ssh web git log --output=x"]),
+        ("docker exec * find /app *", &["docker exec web find /app"], &["docker exec web find /app -delete"]),
+        ("docker exec -u * web find /app *", &[], &["docker exec -u x web find /app -delete"]),
+        ("docker compose exec * find . *", &[], &["docker compose exec web find . -delete"]),
+        ("kubectl exec * -- find . -name *", &[], &["kubectl exec web -- find . -name x -delete"]),
+        ("sudo -u * find . -name *", &["sudo -u x find . -name y"], &["sudo -u x find . -name y -delete"]),
+        ("strace -o * find . *", &[], &["strace -o x find . -delete"]),
+        ("uv run --extra * pytest tests *", &[], &["uv run --extra x pytest tests -p evil"]),
+        ("npx --package * find . *", &[], &["npx --package x find . -delete"]),
+    ]);
+    families(&[
+        ("sqlite3 *.db 'select 1' *", &["sqlite3 a.db select␣1 -csv"], &["sqlite3 a.db select␣1 .shell␣id"]),
+        ("sqlite3 * 'select 1' *", &["sqlite3 a.db select␣1"], &["sqlite3 a.db select␣1 .shell␣id"]),
+        ("sqlite3 -separator * a.db 'select 1' *", &[], &["sqlite3 -separator x a.db select␣1 .shell␣id"]),
+        ("sed -i s/a/*/ *", &["sed -i s/a/b/ f"], &["sed -i s/a/b/ -n f", "sed -i s/a/b/ -f x f"]),
+        ("sed -i -e s/a/*/ *", &["sed -i -e s/a/b/ f"], &["sed -i -e s/a/b/ -n f", "sed -i -e s/a/b/ -f x f"]),
+        (
+            "psql -h * -c 'select 1' *",
+            &["psql -h db -c select␣1"],
+            &["psql -h db -c select␣1 -f x", "psql -h db -c select␣1 -L x"],
+        ),
+        ("psql -U app -d * -c 'select 1' *", &[], &["psql -U app -d x -c select␣1 -f x"]),
+        ("psql -c 'select '*", &["psql -c select␣1"], &["psql -c select␣1 -f x"]),
+    ]);
+}
