@@ -207,6 +207,7 @@ impl Reader {
         }
         let is_known = || self.is_long(option.split('=').next().unwrap_or(option)) || self.begins(option);
         if (self.one_dash || !self.known.clusters) && is_known() {
+            found.extend(self.reorders(format!("-{}", option.split('=').next().unwrap_or(option))));
             return self.behind_long(option);
         }
         let is_name = self.one_dash || (!self.known.clusters && option.chars().count() > 1);

@@ -10,10 +10,17 @@ pub(super) const ADDRESS: &str = "address";
 
 /// Returns whether a rule leaves open from where to where its program copies: it names no other machine, and one operand at most.
 pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
-    let operands = || arguments.iter().filter(|word| !word.starts_with(['-', STAR]) && !word.is_empty());
-    programs::by_base_name(program).commands == CommandOperands::Remote
-        && operands().count() < 2
-        && !operands().any(|word| is_remote(word))
+    let entry = programs::by_base_name(program);
+    let takes_value = |word: &String| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let valued = |letters: &str| letters.find(|letter| entry.options.values.contains(letter));
+        letters.is_some_and(|letters| valued(letters).is_some_and(|at| at + 1 == letters.len()))
+    };
+    let is_value = |at: usize| at.checked_sub(1).is_some_and(|before| takes_value(&arguments[before]));
+    let is_operand =
+        |(at, word): &(usize, &String)| !word.starts_with(['-', STAR]) && !word.is_empty() && !is_value(*at);
+    let operands = || arguments.iter().enumerate().filter(is_operand);
+    entry.commands == CommandOperands::Remote && operands().count() < 2 && !operands().any(|(_, word)| is_remote(word))
 }
 
 /// Returns operands that a program takes for commands. A rule must spell them.
@@ -30,7 +37,9 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
         CommandOperands::Remote => is_remote(word),
-        CommandOperands::Contexts => arguments.iter().any(|word| word == "build") && is_fetched(word),
+        CommandOperands::Contexts => {
+            arguments.iter().any(|word| ["build", "import"].contains(&word.as_str())) && is_fetched(word)
+        }
         CommandOperands::Tests => word.starts_with(['@', '/']) || word.split(['/', '=']).any(|part| part == ".."),
         CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
         CommandOperands::Packages => {

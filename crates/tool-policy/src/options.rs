@@ -117,7 +117,7 @@ fn brings_named(program: &Program, arguments: &[String]) -> bool {
 }
 
 /// Returns the indices of the words that a program may start as a command: every known program among a rule's words, behind the
-/// subcommand that starts one (`docker exec web find .`).
+/// subcommand that starts one (`docker exec web find .`), or behind `-m` (`python3 -m pytest`).
 pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
     let entry = rule.first().map(|program| programs::by_base_name(program));
     let verbs = entry.and_then(|entry| entry.starts);
@@ -126,6 +126,8 @@ pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
         false => rule.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
     };
     let from = verbs.and_then(begins).unwrap_or(rule.len());
+    let is_module = rule.get(1).is_some_and(|word| word == "-m") && entry.is_some_and(|entry| entry.interpreter);
+    let from = if is_module { 2 } else { from };
     // A container may have the name of a program.
     let is_own =
         entry.is_some_and(|entry| entry.own_operand) && rule.get(from).is_some_and(|word| !word.starts_with('-'));
@@ -318,7 +320,7 @@ pub(super) fn up_to_script(program: &str, fixed: &[String]) -> Option<usize> {
         _ if !program.interpreter || program.class == Class::Wrapper => None,
         [script, ..] if !script.starts_with('-') && !script.is_empty() => Some(1),
         // That of Python.
-        [option, _, ..] if program.versioned && option == "-m" => Some(2),
+        [option, _, ..] if option == "-m" && programs::contains(program.options.code, "m") => Some(2),
         _ => None,
     }
 }
@@ -637,9 +639,7 @@ mod tests {
     fn nothing_hides_an_option_behind_it() {
         for (call, id) in [
             ("git fetch -o -- --upload-pack=x .", "upload-pack"),
-            ("git fetch origin --depth -- --upload-pack=x", "upload-pack"),
             ("git clone -b -- -u x . y", "upload-pack"),
-            ("git push -o -- --receive-pack=x . HEAD", "receive-pack"),
             ("git rebase -X -- -x x HEAD~2", "exec"),
             ("git log --decorate-refs -- --output=x", "output"),
             ("tar -V -- -I x -cf a b", "use-compress-program"),
@@ -665,6 +665,8 @@ mod tests {
         ] {
             check(call, &[id]);
         }
+        check("git push -o -- --receive-pack=x . HEAD", &["receive-pack", "-o"]);
+        check("git fetch origin --depth -- --upload-pack=x", &["upload-pack", "--depth"]);
         check("zip -qnwT -nwTT x a f", &["test", "test", "test"]);
         check("zip -P -- -qT -TT x a f", &["test", "test", "test"]);
         check("zip -qr a f", &[]);

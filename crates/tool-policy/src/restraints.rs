@@ -93,7 +93,7 @@ const BESIDE: &[(&str, &str, Names)] = &[
 
 /// Options of one program, or of one subcommand, that add to what was given before. They may be given again.
 const ADDING: &[(&str, Names)] = &[
-    ("cargo", "features package"),
+    ("cargo", "features"),
     ("gcc", "I D W L l"),
     ("git add", "chmod"),
     ("git commit", "m message trailer"),
@@ -156,7 +156,7 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
         })
     };
     let full = full_name(program, rule);
-    let name = programs::base_name(program);
+    let name = programs::table_name(program);
     let (is_git, is_make) = (programs::named(name).is_git(), ["make", "gmake"].contains(&name));
     // `git push` forces what begins with a plus, and a variable of `make` can be any of its options.
     let is_option = |word: &str| {
@@ -364,7 +364,7 @@ pub(super) fn is_simulated(program: &str, rule: &[String]) -> bool {
 
 /// Returns the name of a program, of `git` with the subcommand of a rule. `None` if the rule leaves that open.
 fn full_name(program: &str, rule: &[String]) -> Option<String> {
-    let name = programs::base_name(program);
+    let name = programs::table_name(program);
     match programs::named(name).is_git() {
         true => git::subcommand(rule).map(|subcommand| format!("{name} {subcommand}")),
         false => Some(name.to_owned()),

@@ -16,15 +16,16 @@ pub(super) const TABLE: &[Program] = &[
     Program { starts: Some(""), closed: true, ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,
+        starts: Some("exec x"),
         doing_more: &[("audit", "fix")],
         options: Options { anywhere: SILENT, ..Options::new(&[], "Cw") },
         ..tool(&["npm"], &NPM, "Cw")
     },
     // Behind a script's name their options are the script's.
-    Program { subcommands: true, ..tool(&["pnpm", "yarn"], &PNPM, "Cw") },
+    Program { subcommands: true, starts: Some("dlx exec"), ..tool(&["pnpm", "yarn"], &PNPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
-    Program { subcommands: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
+    Program { subcommands: true, versioned: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
     Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["poetry", "uv"], &UV) },
     Program {
         versioned: true,
@@ -110,6 +111,8 @@ const GRADLE: HarmlessOptions = HarmlessOptions {
         warning-mode",
     switches: "all build-cache configuration-cache continue daemon debug dry-run full-stacktrace help info no-build-cache \
         no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace version warn",
+    reordering: "--continue",
+    unordered: "assemble build check classes lint test",
     targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -121,6 +124,8 @@ const MAVEN: HarmlessOptions = HarmlessOptions {
         update-snapshots version",
     switches: "DskipITs DskipTests Dit.test Dmaven.test.skip Dtest also-make am amd batch-mode debug errors fae fail-at-end fail-fast ff help no-transfer-progress \
         non-recursive ntp offline quiet show-version update-snapshots version",
+    reordering: "-DskipITs -DskipTests -Dmaven.test.skip",
+    unordered: "clean compile package test test-compile validate verify",
     targets: true,
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -211,8 +216,8 @@ const CARGO: HarmlessOptions = HarmlessOptions {
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release test tests verbose version workspace",
     behind: Some((
-        "clippy fix rustc rustdoc",
-        "-C -L -Z -l -o --codegen --emit --extern --out-dir --print --sysroot @",
+        "bench clippy fix fmt rustc rustdoc test",
+        "--config-path --logfile --test-run -C -L -Z -l -o --codegen --emit --extern --out-dir --print --sysroot @",
     )),
     ..HarmlessOptions::NONE
 };

@@ -175,7 +175,7 @@ const MYSQL_DUMP: HarmlessOptions = HarmlessOptions {
         disable-keys dump-date events extended-insert help hex-blob ignore-table insert-ignore lock-tables no-create-info \
         no-data no-tablespaces opt order-by-primary password quick quote-names relative result-file routines set-charset \
         set-gtid-purged silent single-transaction skip-add-drop-table skip-comments skip-dump-date skip-extended-insert \
-        skip-lock-tables skip-opt skip-triggers sleep triggers tz-utc verbose version where xml",
+        skip-lock-tables skip-opt skip-triggers sleep triggers tz-utc verbose version xml",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -163,24 +163,23 @@ const COMMON: Options = Options {
 /// `-q`, and what most subcommands that change something have besides.
 const QUIET: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", printing: ("q", "quiet"), ..Anywhere::NONE };
 
-/// Another option overwrites, deletes, or connects to a remote that no rule names (`--multiple`, `--recurse-submodules`).
+/// Another option overwrites, deletes, cuts the history off, or connects to a remote that no rule names (`--multiple`, `--recurse-submodules`).
 const HARMLESS_FETCHING: HarmlessOptions = HarmlessOptions {
     flags: "46akpqtvnr",
     values: "jo",
     clusters: true,
-    long: "append atomic auto-gc auto-maintenance autostash commit deepen depth dry-run edit ff ff-only ipv4 ipv6 jobs keep log no-auto-gc \
+    long: "append atomic auto-gc auto-maintenance autostash commit dry-run edit ff ff-only ipv4 ipv6 jobs keep log no-auto-gc \
         no-auto-maintenance no-autostash no-commit no-edit no-ff no-log no-progress no-prune no-rebase no-recurse-submodules \
         no-show-forced-updates no-stat no-tags no-verify-signatures no-write-commit-graph no-write-fetch-head porcelain progress prune \
-        quiet rebase shallow-exclude shallow-since show-forced-updates squash stat summary tags unshallow verbose verify-signatures \
+        quiet rebase show-forced-updates squash stat summary tags verbose verify-signatures \
         write-commit-graph",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
 
-/// Another option pushes more than the branch that a rule names, or overwrites.
+/// Another option pushes more than the branch that a rule names, overwrites, or tells the server to do something (`-o merge_request.create`).
 const HARMLESS_PUSHING: HarmlessOptions = HarmlessOptions {
     flags: "46nquv",
-    values: "o",
     clusters: true,
     long: "atomic dry-run ipv4 ipv6 no-force-if-includes no-force-with-lease no-progress no-recurse-submodules no-signed no-thin porcelain \
         progress quiet set-upstream thin verbose verify",
@@ -377,7 +376,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
         looks: "-n --dry-run",
         ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x"), destroys("f", "force")], "e")
     },
-    anywhere(QUIET, Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "merge"]) }),
+    anywhere(QUIET, Subcommand { reads_operands: true, ..subcommands(CHANGES, &["merge"]) }),
+    // It also takes files that git ignores.
+    anywhere(QUIET, Subcommand { reads_operands: true, ..forcing(&"add", &[destroys("f", "force")], "") }),
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
     Subcommand {
         looks: "-l -n --list",
@@ -398,7 +399,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand {
         options: Options::new(
-            &[executes("x", "exec"), destroys("", "abort"), destroys("", "quit"), destroys("", "skip")],
+            &[
+                executes("x", "exec"),
+                destroys("", "abort"),
+                destroys("", "quit"),
+                destroys("", "skip"),
+                destroys("", "update-refs"),
+            ],
             "sXC",
         ),
         ..subcommands(CHANGES, &["rebase"])

@@ -63,6 +63,10 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+const fn php(options: Options) -> Program {
+    Program { versioned: true, ..interpreter(&["php"], options) }
+}
+
 pub(super) const TABLE: &[Program] = &[
     Program {
         versioned: true,
@@ -83,6 +87,7 @@ pub(super) const TABLE: &[Program] = &[
         )
     },
     Program {
+        versioned: true,
         commands: CommandOperands::Opened,
         ..interpreter(
             &["perl"],
@@ -106,31 +111,29 @@ pub(super) const TABLE: &[Program] = &[
             ),
         )
     },
-    interpreter(
-        &["php"],
-        Options {
-            code: "run process-code process-begin process-end",
-            script_files: "fF",
-            valued: "bindpath define docroot file php-ini process-begin process-code process-end process-file run server timing \
+    php(Options {
+        code: "run process-code process-begin process-end",
+        script_files: "fF",
+        valued: "bindpath define docroot file php-ini process-begin process-code process-end process-file run server timing \
                 zend-extension",
-            ..Options::new(
-                &[
-                    executes("r", "run"),
-                    executes("R", "process-code"),
-                    executes("B", "process-begin"),
-                    executes("E", "process-end"),
-                    executes("d", "define"),
-                    executes("a", "interactive"),
-                    // Settings and a library, which bring code, and a server that runs it.
-                    executes("c", "php-ini"),
-                    executes("z", "zend-extension"),
-                    executes("S", "server"),
-                ],
-                "rRBEcdfFStTz",
-            )
-        },
-    ),
+        ..Options::new(
+            &[
+                executes("r", "run"),
+                executes("R", "process-code"),
+                executes("B", "process-begin"),
+                executes("E", "process-end"),
+                executes("d", "define"),
+                executes("a", "interactive"),
+                // Settings and a library, which bring code, and a server that runs it.
+                executes("c", "php-ini"),
+                executes("z", "zend-extension"),
+                executes("S", "server"),
+            ],
+            "rRBEcdfFStTz",
+        )
+    }),
     Program {
+        versioned: true,
         commands: CommandOperands::Opened,
         ..interpreter(
             &["ruby"],
@@ -142,7 +145,7 @@ pub(super) const TABLE: &[Program] = &[
         )
     },
     interpreter(&["node"], NODE),
-    Program { subcommands: true, options: NODE, ..closed(Class::Runs, &["bun", "deno"], &RUNTIME) },
+    Program { subcommands: true, starts: Some("x"), options: NODE, ..closed(Class::Runs, &["bun", "deno"], &RUNTIME) },
     Program {
         versioned: true,
         loads_from_folder: true,

@@ -168,7 +168,7 @@ pub(crate) enum CommandOperands {
     Alternatives,
     /// For `rsync` and `scp`: another machine, `HOST:PATH`.
     Remote,
-    /// For `docker build`: an address in the place of a folder.
+    /// For `docker build` and `docker import`: an address in the place of a folder or file.
     Contexts,
     /// For `pytest`: a file that contains further options, `@FILE`, or tests outside of the working folder.
     Tests,
@@ -338,7 +338,7 @@ pub(crate) struct HarmlessOptions {
     pub end: OptionsEnd,
     /// Those among the long ones that have no value, if they and the letters mean the same in every position.
     pub switches: Names,
-    /// Options among them that run a later step although an earlier one failed, or before it ends.
+    /// Options among them that run a later step although an earlier one failed, was left out, or has not ended.
     pub reordering: Names,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
     pub behind: Option<(Names, Names)>,
@@ -557,6 +557,16 @@ pub(crate) fn named(name: &str) -> &'static Program {
     let version = |c: char| c.is_ascii_digit() || ['.', '-'].contains(&c);
     let family = || BY_NAME.get(name.trim_end_matches(version)).filter(|program| program.versioned);
     BY_NAME.get(name).or_else(family).copied().unwrap_or(&Program::UNKNOWN)
+}
+
+/// Returns the name under which the tables have a program: its base name, or that without a version.
+pub(crate) fn table_name(program: &str) -> &str {
+    let name = base_name(program);
+    let own = |known: &&&str| name.starts_with(**known);
+    match BY_NAME.contains_key(name) {
+        true => name,
+        false => named(name).names.iter().filter(own).max_by_key(|known| known.len()).copied().unwrap_or(name),
+    }
 }
 
 /// Returns whether the table has a program, by its base name.

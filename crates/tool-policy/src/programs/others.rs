@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Program] = &[
     starts(&["systemd-run", "toybox", "unshare"]),
     Program { own_operand: true, ..starts(&["chroot", "flock", "setarch", "taskset"]) },
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
-    Program { commands: CommandOperands::Added, ..closed(Class::Runs, &["emacs", "ex", "nvim", "vi", "vim"], &EDITOR) },
+    Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
     Program { subcommands: true, commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt"], &APT) },
     Program { commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt-get"], &APT) },
     // Behind `--` are options of `git clone`.
@@ -59,6 +59,22 @@ pub(super) const TABLE: &[Program] = &[
     over_socket(&["pactl", "playerctl", "xdg-open"], &DESKTOP),
     over_socket(&["notify-send"], &NOTIFY),
     over_socket(&["ssh-add"], &SSH_ADD),
+];
+
+const EDITORS: &[&str] = &[
+    "emacs",
+    "ex",
+    "gvim",
+    "nvim",
+    "rview",
+    "rvim",
+    "vi",
+    "view",
+    "vim",
+    "vim.basic",
+    "vim.nox",
+    "vim.tiny",
+    "vimdiff",
 ];
 
 /// Each of their operands may be a command.

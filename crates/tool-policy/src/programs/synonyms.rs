@@ -25,6 +25,7 @@ const TABLE: &[(Names, Names)] = &[
     ("truncate", "r=reference s=size"),
     ("touch", "d=date r=reference t=date"),
     ("date", "I=iso-8601 d=date f=file r=reference s=set"),
+    ("shred", "n=iterations s=size"),
     ("split", "C=line-bytes a=suffix-length b=bytes l=lines n=number t=separator"),
     ("csplit", "b=suffix-format f=prefix n=digits"),
     ("df", "B=block-size t=type x=exclude-type"),
@@ -89,7 +90,7 @@ const TABLE: &[(Names, Names)] = &[
     ("git push", "o=push-option"),
     (
         "git fetch git ls-remote",
-        "j=jobs n=tags o=server-option p=prune recurse-submodules-default=recurse-submodules t=tags",
+        "deepen=depth j=jobs n=tags o=server-option p=prune recurse-submodules-default=recurse-submodules shallow-exclude=depth shallow-since=depth t=tags unshallow=depth",
     ),
     ("git branch", "t=track u=set-upstream-to"),
     ("git switch git checkout", "C=force-create c=create t=track"),
@@ -107,8 +108,8 @@ const TABLE: &[(Names, Names)] = &[
     ("git difftool git mergetool", "t=tool x=extcmd"),
     // What builds and tests.
     ("make gmake", "C=directory I=include-dir W=what-if f=file j=jobs l=load-average makefile=file o=old-file"),
-    ("cargo", "F=features j=jobs p=package"),
-    ("npm npx", "C=prefix w=workspace"),
+    ("cargo", "F=features all=package j=jobs p=package workspace=package"),
+    ("npm npx", "C=prefix include-workspace-root=workspace w=workspace workspaces=workspace"),
     ("pnpm", "C=dir F=filter"),
     ("poetry", "C=directory P=project"),
     ("composer", "d=working-dir"),
@@ -122,20 +123,21 @@ const TABLE: &[(Names, Names)] = &[
     ("gcc g++ cc c++ clang clang++", "o=output"),
     ("tsc", "p=project"),
     ("eslint", "c=config f=format o=output-file"),
-    ("mvn", "P=activate-profiles f=file"),
-    ("gradle", "b=build-file p=project-dir"),
+    // The engine reads `-pl` as two letters.
+    ("mvn", "P=activate-profiles f=file projects=p"),
+    ("gradle", "P=project-prop b=build-file p=project-dir"),
     ("dotnet", "c=configuration f=framework o=output r=runtime"),
     // Services, clusters and databases.
     (
         "docker podman",
-        "H=context a=attach c=context cap-add=cap-drop config=context connection=context e=env f=file h=hostname host=context l=label m=memory n=tail \
-         net=network p=publish privileged=cap-drop project-name=publish t=tag u=user url=context v=volume w=workdir",
+        "H=context a=attach c=context cap-add=cap-drop config=context connection=context d=driver detach=driver e=env f=file h=hostname host=context l=label m=memory n=tail \
+         net=network p=publish privileged=cap-drop project-name=publish t=tag time=tag timeout=tag tty=tag u=user url=context v=volume w=workdir",
     ),
     ("docker-compose", "f=file p=project-name"),
     (
         "kubectl",
         "A=namespace L=label-columns all-namespaces=namespace c=container f=filename k=filename kustomize=filename l=selector \
-         n=namespace o=output s=server",
+         n=namespace o=output p=patch patch-file=patch previous=patch s=server w=watch watch-only=watch",
     ),
     ("helm", "f=values n=namespace o=output"),
     ("heroku", "a=app r=remote"),
@@ -143,13 +145,19 @@ const TABLE: &[(Names, Names)] = &[
         "ansible ansible-playbook",
         "M=module-path a=args c=connection e=extra-vars f=forks i=inventory l=limit m=module-name t=tags u=user",
     ),
-    ("gh glab", "B=base F=body-file H=head L=limit R=repo S=search b=body q=jq s=state t=title"),
     (
-        "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb",
-        "F=format U=username c=command d=dbname f=file h=host n=schema o=output p=port t=table v=set variable=set",
+        "gh glab",
+        "A=author B=base F=body-file H=head L=limit R=repo S=search T=template a=assignee add-assignee=assignee add-label=label add-reviewer=reviewer \
+         b=body branch=body c=commit e=event env=event l=label m=milestone p=project q=jq r=reviewer s=state status=state t=title u=user \
+         w=workflow",
     ),
     (
-        "mysql mysqldump mysqladmin mariadb mariadb-dump",
+        "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb reindexdb clusterdb pg_isready",
+        "E=encoding F=format I=index L=log-file N=exclude-schema P=pset R=record-separator T=table-attr U=username Z=compress c=command \
+         d=dbname f=file h=host i=index j=jobs n=schema o=output p=port t=table use-list=log-file v=set variable=set",
+    ),
+    (
+        "mysql mysqldump mysqladmin mariadb mariadb-admin mariadb-dump",
         "D=database P=port S=socket e=execute h=host p=password u=user",
     ),
     ("systemd-run", "E=setenv H=host M=machine d=working-directory p=property u=unit"),
@@ -162,6 +170,7 @@ const TABLE: &[(Names, Names)] = &[
     ("busctl loginctl", "H=host M=machine user=system"),
     ("dbus-send", "address=system bus=system peer=system session=system"),
     ("gdbus", "a=system address=system d=dest e=system o=object-path session=system y=system"),
+    ("notify-send", "a=app-name c=category h=hint i=icon r=replace-id t=expire-time u=urgency"),
     ("gpg gpg2", "o=output r=recipient u=local-user"),
 ];
 

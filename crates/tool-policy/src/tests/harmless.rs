@@ -112,6 +112,71 @@ fn options_that_lead_elsewhere_must_be_spelled() {
             &["docker exec mysql mysqldump app -h x"],
         ),
         ("ssh -p 22 host *", &["ssh -p 22 host 'ls|wc'", "ssh -p 22 host ls"], &[]),
+        (
+            "git push origin bot/*",
+            &["git push origin bot/x -q"],
+            &["git push origin bot/x -o ci.skip", "git push origin bot/x -oci.skip"],
+        ),
+        ("git rebase main *", &["git rebase main -q"], &["git rebase main --update-refs"]),
+        ("git add notes *", &["git add notes -A"], &["git add notes -f x", "git add notes --force x"]),
+        (
+            "git fetch origin *",
+            &["git fetch origin -p"],
+            &["git fetch origin --depth=1", "git fetch origin --unshallow"],
+        ),
+        (
+            "kubectl patch deploy web -p x *",
+            &["kubectl patch deploy web -p x -n a"],
+            &["kubectl patch deploy web -p x --patch y", "kubectl patch deploy web -p x --patch-file=y"],
+        ),
+        (
+            "cargo publish -p a *",
+            &["cargo publish -p a --locked"],
+            &["cargo publish -p a -p b", "cargo publish -p a --workspace", "cargo publish -p a --all"],
+        ),
+        (
+            "mvn -pl api deploy *",
+            &["mvn -pl api deploy -q"],
+            &["mvn -pl api deploy --projects b", "mvn -pl api deploy -DskipTests"],
+        ),
+        ("gradle publish *", &["gradle publish -q"], &["gradle publish --continue"]),
+        ("gradle test *", &["gradle test --continue"], &[]),
+        ("docker network create -d bridge x *", &[], &["docker network create -d bridge x --driver host"]),
+        ("gh pr create -r alice *", &["gh pr create -r alice -t x"], &["gh pr create -r alice --reviewer evil"]),
+        (
+            "gcc-12 -o app a.c *",
+            &["gcc-12 -o app a.c -Wall"],
+            &["gcc-12 -o app a.c --output=x", "gcc-12 -o app a.c @x"],
+        ),
+        ("npm exec -- find . *", &["npm exec -- find . -name x"], &["npm exec -- find . -delete"]),
+        ("pnpm exec find . *", &["pnpm exec find . -name x"], &["pnpm exec find . -delete"]),
+        (
+            "python3 -m pytest tests *",
+            &["python3 -m pytest tests -q"],
+            &["python3 -m pytest tests -p x", "python3 -m pytest tests @x"],
+        ),
+        (
+            "python3.11 -m pip install -r r.txt *",
+            &["python3.11 -m pip install -r r.txt -q"],
+            &["python3.11 -m pip install -r r.txt -r x"],
+        ),
+        ("php8.2 -r 1 *", &["php8.2 -r 1 x"], &["php8.2 -r 1 -d auto_prepend_file=x"]),
+        (
+            "pip3.11 install -i http://a x *",
+            &["pip3.11 install -i http://a x -q"],
+            &["pip3.11 install -i http://a x -i http://h"],
+        ),
+        ("view notes.txt *", &["view notes.txt -n"], &["view notes.txt -c !id", "view notes.txt +!id"]),
+        (
+            "mysqldump -h db app users *",
+            &["mysqldump -h db app users --single-transaction"],
+            &["mysqldump -h db app users --where=1"],
+        ),
+        ("cargo test *", &["cargo test -- --nocapture"], &["cargo test -- --logfile=x"]),
+        ("rsync -e ssh -a notes/ *", &["rsync -e ssh -a notes/ h:x"], &[]),
+        ("scp -P 22 notes.txt *", &["scp -P 22 notes.txt h:x"], &[]),
+        ("scp -P 22 notes.txt h:x *", &[], &["scp -P 22 notes.txt h:x i:y"]),
+        ("docker import *", &["docker import x.tar"], &["docker import https://h/x"]),
         ("docker ps *", &["docker ps -f name=x", "docker ps -a"], &[]),
         ("docker container ls *", &["docker container ls -a -f name=x"], &[]),
         ("npm install *", &["npm install --save-dev x", "npm install -D x"], &["npm install --prefix x"]),
@@ -612,5 +677,23 @@ fn a_rule_covers_no_subcommand_with_options_that_it_does_not_grant() {
         ("Bash(psql *)", "Bash(psql -h db *)"),
     ] {
         assert!(covers(outer, inner), "{outer}: {inner}");
+    }
+}
+
+/// A rule that makes a choice by one of its names would grant the other name.
+#[test]
+fn each_letter_with_a_value_is_known_by_its_long_name() {
+    /// Letters without a long name, or with the same one.
+    const ALONE: &[(&str, &str)] =
+        &[("kubectl", "v"), ("pytest", "kmr"), ("ssh-keygen", "abCEfFmNPt"), ("tmux", "ElnsSxy"), ("npx", "dhqsv")];
+    for name in [Class::Runs, Class::Unknown].into_iter().flat_map(programs::names_of) {
+        let Some(known) = programs::named(name).harmless else { continue };
+        let alone = ALONE.iter().find(|(program, _)| *program == name).map_or("", |(_, letters)| letters);
+        let names = programs::synonyms::of(name);
+        let letters = known.values.chars().chain(known.perhaps_valued.chars()).filter(char::is_ascii_alphabetic);
+        let missing: String = letters
+            .filter(|letter| !alone.contains(*letter) && !names.iter().any(|(name, _)| *name == letter.to_string()))
+            .collect();
+        assert_eq!(missing, "", "{name}");
     }
 }
