@@ -14,9 +14,10 @@ use std::process::{Command, ExitCode};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, setsid};
 
+use crate::domain::{Attributes, Network};
 use crate::launch::{self, Launch, ReceivedLaunch, Secret};
 use crate::wire::BEGIN;
-use crate::{descriptors, limits, shell, start};
+use crate::{descriptors, limits, seccomp, shell, start};
 
 /// The hidden command of the exec stage.
 pub(crate) const COMMAND: &str = "__stage2";
@@ -97,6 +98,8 @@ fn receive_launch() -> io::Result<(Launch, OwnedFd, impl Read)> {
     // The process holds the login for a moment, so no process of the same user may inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Those of most shells are built while it waits. Whoever needs others builds them, and reports what goes wrong.
+    let _ = seccomp::built(Network::None, Attributes::None);
     let ReceivedLaunch { line, stdin, rest } = launch::receive(&mut socket)?;
     Ok((launch::read(&line)?, stdin, io::Cursor::new(rest).chain(socket)))
 }

@@ -147,24 +147,18 @@ fn hold(parent: &str) -> io::Result<ExitCode> {
     // The process holds the login for a moment, so no process of the same user may inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     limits::many_descriptors();
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (client, stage) = start()?;
-    let launch = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(parent, socket, client, stage, launch));
+    let ended = runtime.block_on(serve(parent, socket, client, stage));
     // Standard input, this end of the socket, stays open: closing it would signal to the service that all is over.
     let last = children::end_all(client)?;
     Ok(children::exit_code(ended?.or(last)))
 }
 
-/// Forwards the launch and serves the client's shells. Returns the client's status when it ends, or `None` when the run is to be ended.
-async fn serve(
-    parent: &str,
-    socket: UnixStream,
-    client: u32,
-    mut stage: UnixStream,
-    ReceivedLaunch { line, stdin, rest }: ReceivedLaunch,
-) -> io::Result<Option<WaitStatus>> {
+/// Receives the launch, forwards it, and serves the client's shells. Returns the client's status when it ends, or `None` when the run is to
+/// be ended.
+async fn serve(parent: &str, socket: UnixStream, client: u32, mut stage: UnixStream) -> io::Result<Option<WaitStatus>> {
     let mut children = signal(SignalKind::child())?;
     let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
         .into_iter()
@@ -174,8 +168,12 @@ async fn serve(
     if !start::ends_with_parent(parent, rustix::process::Signal::TERM)? {
         return Ok(None);
     }
-    socket.set_nonblocking(true)?;
-    let (from_service, to_service) = tokio::net::UnixStream::from_std(socket)?.into_split();
+    let received = tokio::select! {
+        received = receive(socket) => received?,
+        () = any(&mut signals) => return Ok(None),
+    };
+    let (socket, ReceivedLaunch { line, stdin, rest }) = received;
+    let (from_service, to_service) = socket.into_split();
     let (questions, asked) = mpsc::unbounded_channel();
     let last_question = questions.clone();
     let asking = tokio::spawn(ask(to_service, asked));
@@ -233,6 +231,21 @@ async fn serve(
             }
         }
     }
+}
+
+/// Waits for the launch. All else is ready by then.
+async fn receive(socket: UnixStream) -> io::Result<(tokio::net::UnixStream, ReceivedLaunch)> {
+    let nonblocking = |socket: UnixStream| {
+        socket.set_nonblocking(true)?;
+        tokio::net::UnixStream::from_std(socket)
+    };
+    let waiting = nonblocking(socket)?;
+    waiting.readable().await?;
+    let mut socket = waiting.into_std()?;
+    // The service sends the whole, or closes the socket.
+    socket.set_nonblocking(false)?;
+    let launch = launch::receive(&mut socket)?;
+    Ok((nonblocking(socket)?, launch))
 }
 
 /// Waits until the run exceeds a limit. `stage`: the exec stage's socket, which closes when it becomes the client. The exec stage

@@ -7,6 +7,7 @@
 //! Source: seccomp(2), <https://docs.kernel.org/userspace-api/seccomp_filter.html>.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -164,11 +165,35 @@ const KEEP_SIZE_OR_PUNCH_HOLE: u64 = 3;
 /// those that file systems share, of XFS, of versions, and of btrfs.
 const OF_FILE_SYSTEMS: &[u32] = &[0x66, 0x58, 0x76, 0x94];
 
+/// Filters for a process, which are all set.
+type Filters = Arc<[BpfProgram]>;
+
+/// The filters that this process has built. Building them takes longer than setting them.
+static BUILT: Mutex<Vec<((Network, Attributes), Filters)>> = Mutex::new(Vec::new());
+
 /// Sets the filters for the calling thread and its descendants.
 ///
 /// # Errors
 /// [`FilterError`]; the process must then end.
 pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError> {
+    built(network, attributes)?.iter().try_for_each(|filter| Ok(seccompiler::apply_filter(filter)?))
+}
+
+/// Returns the filters, and keeps them for [`apply`].
+///
+/// # Errors
+/// [`FilterError`] if they cannot be built.
+pub(crate) fn built(network: Network, attributes: Attributes) -> Result<Filters, FilterError> {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, filters)) = built.iter().find(|(of, _)| *of == (network, attributes)) {
+        return Ok(Arc::clone(filters));
+    }
+    let filters: Filters = build(network, attributes)?.into();
+    built.push(((network, attributes), Arc::clone(&filters)));
+    Ok(filters)
+}
+
+fn build(network: Network, attributes: Attributes) -> Result<Vec<BpfProgram>, FilterError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Processor)?;
     let none = |numbers: &[i64]| numbers.iter().map(|number| (*number, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = none(RULES);
@@ -237,16 +262,16 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         let answer = SeccompAction::Errno(errno.unsigned_abs());
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()?)
     };
-    seccompiler::apply_filter(&filter(refused, libc::EPERM)?)?;
-    seccompiler::apply_filter(&filter(none(&[libc::SYS_clone3, libc::SYS_io_setup]), libc::ENOSYS)?)?;
     // The kernel checks the limit of a file's size only against its length, so blocks beyond the end would not count.
     let beyond_the_end = number(1, SeccompCmpOp::MaskedEq(KEEP_SIZE_OR_PUNCH_HOLE), KEEP_SIZE)?;
     let blocks = BTreeMap::from([(libc::SYS_fallocate, vec![SeccompRule::new(vec![beyond_the_end])?])]);
-    seccompiler::apply_filter(&filter(blocks, libc::EOPNOTSUPP)?)?;
-    if cfg!(target_arch = "x86_64") {
-        seccompiler::apply_filter(&no_x32())?;
-    }
-    Ok(())
+    let mut filters = vec![
+        filter(refused, libc::EPERM)?,
+        filter(none(&[libc::SYS_clone3, libc::SYS_io_setup]), libc::ENOSYS)?,
+        filter(blocks, libc::EOPNOTSUPP)?,
+    ];
+    filters.extend(cfg!(target_arch = "x86_64").then(no_x32));
+    Ok(filters)
 }
 
 /// The calls of Landlock. The kernel accounts its rules to nobody, and a process could make gigabytes of them, so a process in its last

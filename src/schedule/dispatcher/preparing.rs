@@ -4,8 +4,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Dispatcher;
 
-/// Time before an occurrence falls due at which the launcher gets ready for it. That takes some milliseconds, and more on a busy machine.
-const LEAD: TimeDelta = TimeDelta::milliseconds(300);
+/// Time before an occurrence falls due at which the launcher gets ready for it. That takes some milliseconds, and more on a busy machine. What
+/// is ready for an earlier occurrence is not there for this one, so the time is short.
+const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 
 /// Maximum number of occurrences of one moment that are looked at.
 const MAX_SEEN: usize = 16;
