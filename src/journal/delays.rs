@@ -30,6 +30,8 @@ pub enum DelayCause {
     Agent,
     /// The machine slept.
     Slept,
+    /// The service was suspended, and its machine was not: by a signal, or with its container.
+    Suspended,
     /// The clock was set forward past the scheduled time.
     ClockForward,
     /// The journal could not be written.
@@ -59,6 +61,7 @@ impl fmt::Display for DelayCause {
             Self::Login => "the agent was not logged in",
             Self::Agent => "there was no agent",
             Self::Slept => "the machine slept",
+            Self::Suspended => "the service was suspended",
             Self::ClockForward => "the clock was set forward",
             Self::Disk => "the journal could not be written",
             Self::Slot => "as many runs were going as may",

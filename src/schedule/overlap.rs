@@ -21,11 +21,7 @@ pub(super) fn purposes(
     on_overlap: OnOverlap,
     mut ahead: Vec<Predecessor>,
 ) -> Vec<(DateTime<Utc>, Purpose)> {
-    let missed = match on_missed {
-        OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
-        OnMissed::All => "missed: nothing could run at its time, and too many newer ones were missed as well",
-        OnMissed::Skip => "missed: nothing could run at its time (on_missed: skip)",
-    };
+    let missed = missed_reason(on_missed);
     let mut purposes = Vec::new();
     if let Some((first, last)) = plan.skip_stretch {
         purposes.push((last, Purpose::SkipSince(first, missed.to_owned())));
@@ -42,6 +38,15 @@ pub(super) fn purposes(
         purposes.push((at, skipped.map_or(Purpose::Run, Purpose::Skip)));
     }
     purposes
+}
+
+/// Returns why a missed occurrence is skipped.
+pub(super) fn missed_reason(on_missed: OnMissed) -> &'static str {
+    match on_missed {
+        OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
+        OnMissed::All => "missed: nothing could run at its time, and too many newer ones were missed as well",
+        OnMissed::Skip => "missed: nothing could run at its time (on_missed: skip)",
+    }
 }
 
 /// Returns why an occurrence is skipped, if it is.

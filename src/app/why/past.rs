@@ -207,7 +207,7 @@ fn causes(facts: &Facts) -> Vec<String> {
 
 /// Returns ` until 09:12`; empty for a clock that jumped, whose end is of no interest.
 pub(super) fn until_words(facts: &Facts, by: DelayCause, until: Option<DateTime<Utc>>) -> String {
-    let until = until.filter(|_| !matches!(by, DelayCause::ClockForward | DelayCause::Slept));
+    let until = until.filter(|_| !matches!(by, DelayCause::ClockForward | DelayCause::Slept | DelayCause::Suspended));
     until.map(|until| format!(" until {}", facts.bare(until))).unwrap_or_default()
 }
 

@@ -1,9 +1,10 @@
-//! Reacts to a wall clock that was set, and to a machine that slept.
+//! Reacts to a wall clock that was set, to a machine that slept, and to a service that was suspended.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Dispatcher;
 use crate::journal::{DelayCause, EventKind};
+use crate::schedule::missed::is_late;
 
 /// After a forward jump, occurrences due within this time before now are still on time. Otherwise a clock that was
 /// slewed for long, and so differs from steady time, could seem to jump over the very moment of an occurrence.
@@ -31,6 +32,16 @@ impl Dispatcher {
         }
         if trusted {
             self.trust_clock(now);
+        }
+    }
+
+    /// Notices that this process did not run while an occurrence fell due, although the clocks went on: it was stopped by a signal, or its
+    /// container or virtual machine was.
+    pub(super) fn check_suspended(&mut self) {
+        let (due, now) = (self.waits_for.take(), self.clock.now());
+        if due.is_some_and(|due| is_late(due, now)) {
+            tracing::warn!("the service was suspended while jobs fell due");
+            self.gate.not_eligible_until(now - JUST_DUE, DelayCause::Suspended);
         }
     }
 

@@ -13,7 +13,7 @@ use super::super::cron::Times;
 use super::super::definitions::due_at;
 use super::super::delays::{fold, missed};
 use super::super::missed::{Window, is_late, plan};
-use super::super::overlap::{Predecessor, purposes};
+use super::super::overlap::{Predecessor, missed_reason, purposes};
 use super::super::sharing::{GRACE, Share};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
@@ -168,12 +168,40 @@ impl Dispatcher {
         };
         self.spawn(task, move |this, answers| {
             this.end_claims(&claims);
-            if asked.elapsed() > HELD_UP {
+            let held_up = asked.elapsed() > HELD_UP;
+            if held_up {
                 this.gate.not_eligible_until(this.clock.now(), DelayCause::Disk);
             }
+            let planned = claims.iter().filter(|claim| held_up && claim.purpose == Purpose::Run);
+            let planned: Vec<Occurrence> = planned.map(|claim| claim.occurrence.clone()).collect();
             this.on_claimed(claims, answers?, asked_at, firing);
+            planned.iter().for_each(|occurrence| this.skip_held_up(occurrence));
             Ok(())
         });
+    }
+
+    /// Skips an occurrence that was claimed for its time, if the journal took so long that it has missed that time.
+    fn skip_held_up(&mut self, occurrence: &Occurrence) {
+        let (id, at, now) = (&occurrence.id, occurrence.at, self.clock.now());
+        let Some(definition) = self.definitions.definition(id).cloned().filter(|_| is_late(at, now)) else { return };
+        let number = self.active.of(id).find(|(_, active)| active.occurrence.at == at).map(|(number, _)| number);
+        let newer = Times::of(&definition).and_then(|times| times.next(definition.zone, at));
+        let skips = match definition.on_missed {
+            OnMissed::Skip => true,
+            OnMissed::Latest => newer.is_some_and(|newer| newer <= now),
+            OnMissed::All => false,
+        };
+        let Some(number) = number.filter(|_| skips) else { return };
+        let why = missed_reason(definition.on_missed).to_owned();
+        let skipped = self.new_claim(id, at, Purpose::Skip(why.clone()));
+        let delay = skipped.and_then(|claim| missed(&definition, &[claim], now, now));
+        let (Some(delay), Some(active)) = (delay, self.active.get(number)) else { return };
+        if definition.kind() == Kind::Reminder {
+            return self.skip_unstarted(number, &definition, why);
+        }
+        let mut finish = Finish::closed(RunState::Skipped, Some(why));
+        finish.messages.push(NewMessage::of_run(&active.run, &definition, delay.text));
+        self.record(number, finish);
     }
 
     /// Returns the current state for claims made now.

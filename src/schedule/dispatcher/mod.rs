@@ -89,6 +89,8 @@ pub struct Dispatcher {
     recent: RecentLaunches,
     /// When the occurrence falls due for which the launcher has got ready.
     prepared: Option<DateTime<Utc>>,
+    /// The time of the next claim, for which the dispatcher waits.
+    waits_for: Option<DateTime<Utc>>,
     self_triggered: SelfTriggered,
     /// Number of answers from the person to questions.
     answers: u64,
@@ -163,6 +165,7 @@ impl Dispatcher {
             alert_after: 1,
             recent: RecentLaunches::default(),
             prepared: None,
+            waits_for: None,
             self_triggered: SelfTriggered::default(),
             answers: 0,
             decided: 0,
@@ -183,6 +186,7 @@ impl Dispatcher {
     pub async fn run(mut self) -> Result<(), ScheduleError> {
         loop {
             self.check_clock();
+            self.check_suspended();
             self.sync_pause();
             if self.phase.is_running() && self.gate.paused.is_none() {
                 self.claim_due();
@@ -206,7 +210,9 @@ impl Dispatcher {
             let wake = self.next_wake();
             // A host with a wrong clock looks again when the state of the hosts changes.
             let due = self.next_claim().filter(|_| self.sharing.has_correct_time());
-            let due = due.map(|due| self.prepare(due + self.sharing.waits()));
+            let due = due.map(|due| due + self.sharing.waits());
+            self.waits_for = due.filter(|due| *due > self.clock.now());
+            let due = due.map(|due| self.prepare(due));
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
                     command.into_iter().for_each(|command| self.handle(command));

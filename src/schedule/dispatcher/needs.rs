@@ -142,7 +142,7 @@ impl Dispatcher {
     }
 
     /// Skips an occurrence, and notifies the person if it is a reminder. One that has failed before counts as failed.
-    fn skip_unstarted(&mut self, number: u64, definition: &Definition, why: String) {
+    pub(super) fn skip_unstarted(&mut self, number: u64, definition: &Definition, why: String) {
         let Some(active) = self.active.get(number) else { return };
         let run = active.run.clone();
         if active.attempt > 1 {

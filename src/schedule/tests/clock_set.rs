@@ -355,3 +355,63 @@ proptest! {
         });
     }
 }
+
+/// Its process is stopped, or its container: the clocks go on.
+#[tokio::test(start_paused = true)]
+async fn what_falls_due_while_the_service_is_suspended_is_missed() {
+    let world = World::new();
+    let process = world.begin(&each("* * * * *"));
+    seconds(30).await;
+    tokio::time::advance(Duration::from_secs(200)).await;
+    seconds(5).await;
+    let late: Vec<String> =
+        world.starts().iter().map(|start| format!("{} {}", start.id, start.due.format("%H:%M"))).collect();
+    assert_eq!(late, ["all 12:01", "latest 12:03", "all 12:02", "all 12:03"]);
+    assert!(world.starts().iter().all(|start| start.due == march("01T12:03:00") || start.late.is_some()));
+    minutes(1).await;
+    let on_time =
+        world.starts().iter().skip(4).filter(|start| start.due == march("01T12:04:00") && start.late.is_none()).count();
+    assert_eq!(on_time, 3, "{:?}", world.started());
+    let told = world.notifications().concat();
+    assert!(told.contains("routine skip was due 3 times"), "{told}");
+    let missed = world.attempts().iter().filter(|attempt| attempt.contains("skip 01T12:03 skipped")).count();
+    assert_eq!(missed, 1, "{:?}", world.attempts());
+    process.stop(Duration::ZERO).await;
+}
+
+/// The disk is full, or another process holds the journal.
+#[tokio::test(start_paused = true)]
+async fn what_was_about_to_run_while_the_journal_could_not_be_written_is_missed_too() {
+    let world = World::new();
+    let process = world.begin(&each("* * * * *"));
+    seconds(30).await;
+    let held = world.hold_journal();
+    // No time passes by itself while the journal waits.
+    for seconds in [31, 150] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(held);
+    while world.attempts().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    seconds(20).await;
+    let mut ran: Vec<String> =
+        world.starts().iter().map(|start| format!("{} {}", start.id, start.due.format("%H:%M"))).collect();
+    ran.sort();
+    assert_eq!(ran, ["all 12:01", "all 12:02", "all 12:03", "latest 12:03"]);
+    let attempts = world.attempts();
+    for (id, at, why) in
+        [("skip", "12:01", "(on_missed: skip)"), ("latest", "12:01", "a newer one runs (on_missed: latest)")]
+    {
+        let line = format!("{id} 01T{at} skipped: missed");
+        assert!(attempts.iter().any(|attempt| attempt.starts_with(&line) && attempt.ends_with(why)), "{attempts:?}");
+    }
+    let told = world.notifications().join("\n");
+    for id in ["skip", "latest"] {
+        assert!(told.contains(&format!("routine {id} was skipped: it was due at 12:01 UTC")), "{told}");
+    }
+    process.stop(Duration::ZERO).await;
+}
