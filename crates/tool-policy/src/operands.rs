@@ -68,6 +68,13 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
     };
     match program.commands {
         CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
+        CommandOperands::Repositories => {
+            let named = |at: usize| {
+                at.checked_sub(1).is_some_and(|before| ["-R", "--repo"].contains(&arguments[before].as_str()))
+            };
+            let is_one = |(at, word): &(usize, &String)| is_command(word) || names_host(word, named(*at));
+            arguments.iter().enumerate().filter(is_one).map(|(_, word)| found(word)).collect()
+        }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
 }
@@ -148,6 +155,12 @@ fn is_repository_elsewhere(word: &str) -> bool {
     let mut parts = value.split('/');
     let names_host = parts.next().is_some_and(|host| host.contains('.') && !host.starts_with('.'));
     value.contains("://") || value.starts_with("git@") || (names_host && parts.count() >= 2) || fetch::climbs(value)
+}
+
+/// Returns whether a word is a repository of another host: `-RHOST/a/b`, or `HOST/a/b` behind that option (`named`).
+fn names_host(word: &str, named: bool) -> bool {
+    let attached = word.strip_prefix("--repo=").or_else(|| word.strip_prefix("-R")).filter(|value| !value.is_empty());
+    attached.or(named.then_some(word)).is_some_and(|repository| repository.matches('/').count() > 1)
 }
 
 /// Returns whether a word is a connection string of PostgreSQL that says where it leads.

@@ -23,6 +23,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         starts: Some("exec run"),
         own_operand: true,
+        doing_more: &[("delete", "-A --all --all-namespaces")],
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,
         ..closed(Class::Runs, &["kubectl"], &KUBECTL)

@@ -177,6 +177,16 @@ fn options_that_lead_elsewhere_must_be_spelled() {
         ("scp -P 22 notes.txt *", &["scp -P 22 notes.txt h:x"], &[]),
         ("scp -P 22 notes.txt h:x *", &[], &["scp -P 22 notes.txt h:x i:y"]),
         ("docker import *", &["docker import x.tar"], &["docker import https://h/x"]),
+        (
+            "gh pr list *",
+            &["gh pr list -R a/b"],
+            &["gh pr list -R localhost/a/b", "gh pr list -Rlocalhost/a/b", "gh pr list --repo=h/a/b"],
+        ),
+        (
+            "kubectl delete pod -l app=x *",
+            &["kubectl delete pod -l app=x --wait"],
+            &["kubectl delete pod -l app=x -A", "kubectl delete pod -l app=x --all-namespaces"],
+        ),
         ("docker ps *", &["docker ps -f name=x", "docker ps -a"], &[]),
         ("docker container ls *", &["docker container ls -a -f name=x"], &[]),
         ("npm install *", &["npm install --save-dev x", "npm install -D x"], &["npm install --prefix x"]),
