@@ -22,6 +22,8 @@ pub struct ExternalServer {
     pub name: String,
     /// The tools that the run has.
     pub tools: Vec<ExternalTool>,
+    /// The bare names of those that the job's own rules name. Without one of them the job does not begin.
+    pub named: Vec<String>,
 }
 
 /// A tool of a further server.

@@ -34,10 +34,11 @@ impl Runner {
                     if let Some(tool) = missing(&host.definition, name, &tools) {
                         return Err(not_offered(name, tool, &tools));
                     }
+                    let named = named(&host.definition, name).into_iter().map(ToOwned::to_owned).collect();
                     let tools = granted(host.policy(), name, tools);
                     if !tools.is_empty() {
                         servers.add(name, &self.mcp_servers, connection, &tools);
-                        served.push(ExternalServer { name: name.clone(), tools });
+                        served.push(ExternalServer { name: name.clone(), tools, named });
                     }
                 }
                 Err(why) if names_server(&host.definition, name) => return Err(why),

@@ -222,6 +222,28 @@ fn a_job_that_names_a_tool_which_its_server_lacks_fails_before_a_model_is_asked(
     service.stop();
 }
 
+/// The client hides most tools of a server with the name `ide`.
+#[test]
+fn a_job_that_names_a_tool_which_the_client_hides_fails() {
+    let api = MessagesApi::answering(|_| Reply::say("Done."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let server = odd("").replace("odd:", "ide:").replace("odd.py", "odd.py, getDiagnostics");
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\n{server}"));
+    let job = |id: &str, tools: &str| {
+        let fields = format!("background: true\nretry: 0\nallowed_tools: [{tools}]\n");
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Say it."));
+    };
+    job("hidden", "mcp__ide__getDiagnostics, mcp__ide__say");
+    let service = bot.start();
+    let run = service.until_ended("hidden", 1).remove(0);
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    let why = run["error"].as_str().unwrap();
+    assert!(why.contains("does not show the tool `mcp__ide__say`, which the job's rules name"), "{why}");
+    job("shown", "mcp__ide__getDiagnostics, 'mcp__ide__sa*'");
+    assert_eq!(service.until_ended("shown", 1)[0]["outcome"], "completed");
+    service.stop();
+}
+
 /// A server's changes to a folder that its caller watches are the caller's own, and a row of them is cut.
 #[test]
 fn a_job_whose_server_writes_where_it_watches_is_named_and_cut() {

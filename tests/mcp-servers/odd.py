@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-TOOLS = ["say", "environment", "hang", "die", "flood", "flood_unasked", "ask_unasked", "huge", "change", "read", "write", "connect", "deaf", "fail"]
+TOOLS = ["say", "environment", "hang", "die", "flood", "flood_unasked", "ask_unasked", "huge", "change", "read", "write", "connect", "deaf", "fail", *sys.argv[1:]]
 calls = 0
 
 

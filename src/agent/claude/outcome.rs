@@ -127,6 +127,13 @@ fn of_fault(end: TurnEnd, exit: &Exit) -> Failure {
             );
             (FailureClass::SurfaceMismatch, message)
         }
+        TurnEnd::WithoutTool { name, version } => {
+            let message = format!(
+                "the agent client (version {version}) does not show the tool `{name}`, which the job's rules name; nothing was run. Another \
+                 name of the server in `mcp_servers` may help: the client hides tools of some names"
+            );
+            (FailureClass::SurfaceMismatch, message)
+        }
         TurnEnd::WithoutServer { version, .. } => {
             let version = if version.is_empty() { "unknown" } else { &version };
             let message = format!(

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::surface::{forbidden_tools, missing_server};
+use self::surface::{forbidden_tools, missing_server, missing_tool};
 use super::Limits;
 use super::ledger::{OpenRequests, VerdictLedger};
 use super::lines::LineError;
@@ -108,6 +108,8 @@ pub(super) enum TurnEnd {
     TooLong,
     /// The client shows none of the tools of a server that the job has.
     WithoutServer { name: String, version: String },
+    /// The client does not show this tool, which the job's own rules name.
+    WithoutTool { name: String, version: String },
     /// The client wrote too many malformed lines. The text is the last one's fault.
     Malformed(String),
     /// The client's output cannot be read, or a line is too long.
@@ -319,6 +321,9 @@ impl<'a> Turn<'a> {
         }
         if let Some(server) = missing_server(&init.tools, self.request) {
             return Some(TurnEnd::WithoutServer { name: server.to_owned(), version: init.claude_code_version });
+        }
+        if let Some(name) = missing_tool(&init.tools, self.request) {
+            return Some(TurnEnd::WithoutTool { name, version: init.claude_code_version });
         }
         self.checked = true;
         let said = |text: String| Some(text).filter(|text| !text.is_empty());

@@ -2,8 +2,8 @@
 
 use std::iter;
 
-use crate::agent::Request;
 use crate::agent::tools::SERVER;
+use crate::agent::{ExternalServer, Request};
 
 /// Returns the tools that are shown and must not be. The client's list calls `Agent` `Task`.
 pub(super) fn forbidden_tools(shown: &[String], request: &Request) -> Vec<String> {
@@ -20,6 +20,15 @@ pub(super) fn forbidden_tools(shown: &[String], request: &Request) -> Vec<String
 pub(super) fn missing_server<'a>(shown: &[String], request: &'a Request) -> Option<&'a str> {
     let mut servers = servers(request);
     servers.find(|(_, tools)| !shown.iter().any(|shown| tools.contains(shown))).map(|(name, _)| name)
+}
+
+/// Returns a tool that is not shown although the job's own rules name it, by the client's name.
+pub(super) fn missing_tool(shown: &[String], request: &Request) -> Option<String> {
+    let of_server = |server: &ExternalServer| {
+        let own = server.tools.iter().filter(|tool| server.named.contains(&tool.name));
+        own.map(|tool| format!("mcp__{}__{}", server.name, tool.name)).collect::<Vec<_>>()
+    };
+    request.external.iter().flat_map(of_server).find(|tool| !shown.contains(tool))
 }
 
 /// Returns each server with its tools, by the client's names.
