@@ -141,6 +141,7 @@ impl Command {
                 inbound.not_taken().await;
                 self.notice(owner, Response::Refused(too_long())).await;
             }
+            ProcessEvent::Unreadable => self.notice(owner, Response::Refused(UNREADABLE.to_owned())).await,
             ProcessEvent::Over { .. } => {}
         }
     }
@@ -223,6 +224,10 @@ impl Channel for Command {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }
 }
+
+/// Tells the person that a line with a message was skipped.
+const UNREADABLE: &str =
+    "A message of yours was not taken: the channel's program wrote it as a line that cannot be read.";
 
 /// Tells the person that a line was skipped.
 fn too_long() -> String {

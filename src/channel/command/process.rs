@@ -94,6 +94,8 @@ pub(super) enum ProcessEvent {
     },
     /// A line was longer than [`LONGEST`]. It was skipped.
     TooLong,
+    /// A line with a message could not be read. It was skipped.
+    Unreadable,
     /// The process ended, or was ended. Sent once for each process.
     Over {
         /// The last line of its stderr, or why it was ended.
@@ -306,6 +308,10 @@ async fn read(
             Err(_) => {
                 let bytes = line.len();
                 tracing::warn!(begins = %beginning(&line), bytes, "a channel wrote a line that is not known");
+                // Other lines are words of the program itself.
+                if String::from_utf8_lossy(&line).contains("\"said\"") {
+                    news.send(ProcessEvent::Unreadable);
+                }
                 None
             }
         };
@@ -382,6 +388,21 @@ mod tests {
             assert!(matches!(receiver.try_recv(), Ok(ProcessEvent::TooLong)), "{} bytes", output.len());
             assert!(receiver.try_recv().is_err(), "{} bytes", output.len());
             assert_eq!(answered.try_recv().is_ok(), is_read, "{} bytes", output.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_cannot_be_read_is_told_of() {
+        for (output, is_told) in [
+            (&b"{\"said\": \"x\xff\", \"by\": 7}\n"[..], true),
+            (b"{\"said\": 7, \"by\": 7}\n", true),
+            (b"connecting to the server\n", false),
+            (b"{\"pressed\": null}\n", false),
+        ] {
+            let asked = Mutex::new(Asked { waiting: HashMap::new(), over: None });
+            let (news, mut receiver) = News::new();
+            assert_eq!(read(output, tokio::io::empty(), &asked, &news).await, None);
+            assert_eq!(matches!(receiver.try_recv(), Ok(ProcessEvent::Unreadable)), is_told, "{output:?}");
         }
     }
 
