@@ -8,6 +8,7 @@ use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::harmless;
+use crate::hosts;
 use crate::operands;
 use crate::options::{self, GivenOption};
 use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, Syntax, base_name, git};
@@ -274,7 +275,7 @@ impl CommandRule {
 
     /// Returns whether the text of a call matches `words`, with what their stars may stand for.
     fn fits(&self, words: &Wildcard, text: &str) -> bool {
-        if self.holds_code && !words.matches_plainly(text) {
+        if (self.holds_code && !words.matches_plainly(text)) || !self.keeps_within_words(words, text) {
             return false;
         }
         match self.stars {
@@ -287,6 +288,19 @@ impl CommandRule {
             Stars::SingleOperands => words.matches_single_operands(text),
             Stars::Nothing => false,
         }
+    }
+
+    /// Returns whether each star within a word stands for a part of what the word names there: of a host, or of code that has no marks for
+    /// quotes.
+    fn keeps_within_words(&self, words: &Wildcard, text: &str) -> bool {
+        let Some(program) = self.program().filter(|program| fetch::options(program).is_none()) else { return true };
+        let entry = programs::by_base_name(program);
+        words.matches_within_words(text, |star| {
+            let is_code = star.previous.starts_with('-') || star.before.starts_with('-');
+            let may_quote = entry.quotes_by_any_mark && is_code;
+            (!may_quote || star.stands_for.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
+                && hosts::stays_within(entry, star)
+        })
     }
 
     /// Returns whether a call of `git` has the subcommand that the rule names. A star before it could stand for another one.
@@ -545,7 +559,11 @@ impl CommandRule {
     /// Returns whether stars within words of code stand for no more in `other`, whose own stars there stand for plain text.
     fn covers_code(&self, other: &Self) -> bool {
         let words = || joined(&other.words).replace(STAR, if other.holds_code { "x" } else { "*" });
-        !self.holds_code || self.granting_is_same(other) || self.granting.matches_plainly(&words())
+        let keeps = || {
+            self.keeps_within_words(&self.granting, &words())
+                && (!self.holds_code || self.granting.matches_plainly(&words()))
+        };
+        self.granting_is_same(other) || keeps()
     }
 
     /// Returns whether stars before the end stand for no more in `other`.

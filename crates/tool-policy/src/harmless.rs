@@ -24,7 +24,8 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     let reader = Reader {
         known,
         one_dash: program.options.one_dash(),
-        doubts: program.closed,
+        // Behind a script the options are the script's, so the script must be sure.
+        doubts: program.closed || matches!(known.end, OptionsEnd::Passed(_)),
         values: program.options.values,
         valued: program.options.valued,
         attached: program.options.attached,

@@ -15,6 +15,7 @@ mod describe;
 mod expression;
 mod fetch;
 mod harmless;
+mod hosts;
 mod operands;
 mod options;
 mod path;

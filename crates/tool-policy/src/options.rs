@@ -126,13 +126,44 @@ pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
         false => rule.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
     };
     let from = verbs.and_then(begins).unwrap_or(rule.len());
-    let is_module = rule.get(1).is_some_and(|word| word == "-m") && entry.is_some_and(|entry| entry.interpreter);
-    let from = if is_module { 2 } else { from };
+    let from = entry.and_then(|entry| module(entry, rule)).unwrap_or(from);
     // A container may have the name of a program.
     let is_own =
         entry.is_some_and(|entry| entry.own_operand) && rule.get(from).is_some_and(|word| !word.starts_with('-'));
     let from = from + usize::from(is_own);
     (from..rule.len()).filter(|at| programs::is_known(&rule[*at]))
+}
+
+/// Returns the index of the module that an interpreter runs, behind `-m` and options in front of it.
+fn module(program: &Program, rule: &[String]) -> Option<usize> {
+    if !programs::contains(program.options.code, "m") {
+        return None;
+    }
+    let mut at = 1;
+    while let Some(letters) = rule.get(at).and_then(|word| word.strip_prefix('-')) {
+        let valued = letters.find(|letter| program.options.values.contains(letter));
+        let takes_next = valued.is_some_and(|end| end + 1 == letters.len());
+        if takes_next && letters.ends_with('m') {
+            return Some(at + 1);
+        }
+        at += 1 + usize::from(takes_next);
+    }
+    None
+}
+
+/// Returns the options of a module in the same word as `-m`, and of the words behind it.
+fn of_attached_module(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    if !programs::contains(program.options.code, "m") {
+        return Vec::new();
+    }
+    let attached = |word: &String| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+        let end = letters.find(|letter| program.options.values.contains(letter))?;
+        letters[end..].strip_prefix('m').filter(|name| programs::is_known(name)).map(ToOwned::to_owned)
+    };
+    let options = arguments.iter().take_while(|word| word.starts_with('-')).enumerate();
+    let module = options.filter_map(|(at, word)| Some((at, attached(word)?))).next();
+    module.map(|(at, name)| guarded(&name, &arguments[at + 1..])).unwrap_or_default()
 }
 
 /// Returns whether no step of the targets that a rule names must wait for another one, or the rule names none.
@@ -351,6 +382,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(operands::commands_among(program, arguments));
             found.extend(harmless::others(program, arguments));
             found.extend(doing_more(program, arguments));
+            found.extend(of_attached_module(program, arguments));
             found.extend(containers::guarded(program, arguments));
             found
         }

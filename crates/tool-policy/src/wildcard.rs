@@ -216,6 +216,22 @@ impl Wildcard {
         })
     }
 
+    /// Returns the same where `allows` says of each star that is a part of a word whether it may stand for a text there.
+    pub(super) fn matches_within_words(&self, text: &str, allows: impl Fn(&StarInWord<'_>) -> bool) -> bool {
+        fits_where(&self.parts, self.tail, text, |before, stands_for, behind| {
+            let mut words = before.rsplit(BREAK);
+            let before = words.next().unwrap_or_default();
+            let rest = behind.map_or("", |behind| behind.split(BREAK).next().unwrap_or_default());
+            let stands_for = match behind {
+                None => stands_for.split(BREAK).next().unwrap_or_default(),
+                Some(_) => stands_for,
+            };
+            let previous = words.next().unwrap_or_default();
+            let is_whole = before.is_empty() && rest.is_empty();
+            is_whole || allows(&StarInWord { previous, before, stands_for, behind: rest })
+        })
+    }
+
     /// Returns the same where `allows` says of each star before the end whether it may stand for a text. Its arguments are the text
     /// before the star, and that text.
     pub(super) fn matches_where(&self, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
@@ -303,6 +319,19 @@ fn fits_where(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &s
         rest = &rest[found + part.len()..];
     }
     tail != Tail::Text || ends(rest)
+}
+
+/// A star that is a part of a word, and the text that it stands for.
+#[derive(Clone, Copy)]
+pub(super) struct StarInWord<'a> {
+    /// The word in front of its word.
+    pub previous: &'a str,
+    /// The beginning of its word.
+    pub before: &'a str,
+    /// The text that it stands for.
+    pub stands_for: &'a str,
+    /// The end of its word, up to the next star.
+    pub behind: &'a str,
 }
 
 /// Returns whether no shell, database or interpreter takes a character for more than a part of a word.

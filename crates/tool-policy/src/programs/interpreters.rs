@@ -88,6 +88,7 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         versioned: true,
+        quotes_by_any_mark: true,
         commands: CommandOperands::Opened,
         ..interpreter(
             &["perl"],
@@ -134,6 +135,7 @@ pub(super) const TABLE: &[Program] = &[
     }),
     Program {
         versioned: true,
+        quotes_by_any_mark: true,
         commands: CommandOperands::Opened,
         ..interpreter(
             &["ruby"],

@@ -91,6 +91,8 @@ pub(crate) struct Program {
     pub interpreter: bool,
     /// Whether a script loads code from the working folder, wherever the script itself is.
     pub loads_from_folder: bool,
+    /// Whether its code may have any mark for a quotation mark (`qx:CMD:`).
+    pub quotes_by_any_mark: bool,
     /// Whether operands such as `CC=gcc` set variables, which can be code.
     pub variables: bool,
     /// Programs that it executes itself: by name, or all in a folder (starting with `/`).
@@ -491,6 +493,7 @@ impl Program {
         shell: false,
         interpreter: false,
         loads_from_folder: false,
+        quotes_by_any_mark: false,
         variables: false,
         helpers: &[],
         syntax: Syntax::Options,

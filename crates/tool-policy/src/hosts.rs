@@ -1,0 +1,31 @@
+//! Stars in the name of a host. They stand for a part of that name, and for nothing that ends it.
+
+use crate::programs::{CommandOperands, Program};
+use crate::wildcard::StarInWord;
+
+/// Returns whether a star within a word of a rule stands for a part of a host's name, if it is in one.
+pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>) -> bool {
+    let StarInWord { before, stands_for, behind, .. } = *star;
+    let is_free_of = |marks: &str| !stands_for.contains(|letter| marks.contains(letter));
+    let first = behind.split(['/', ':', ',']).next().unwrap_or_default();
+    // `https://*.acme.com/x`, `https://*@acme.com/x`
+    if let Some((_, host)) = before.split_once("://").filter(|(_, host)| !host.contains('/') && !behind.is_empty()) {
+        return is_free_of(if behind.starts_with('@') && !host.contains(':') { "/@?#\\," } else { "/:@?#\\," });
+    }
+    // `git@*.acme.com:x`, `deploy@web*`. The last `@` counts.
+    let host = before.rsplit_once('@').filter(|(user, _)| !user.is_empty()).map(|(_, host)| host);
+    if host.is_some_and(|host| !host.contains(['/', ':'])) && !is_free_of(if behind.is_empty() { "@," } else { "/:@," })
+    {
+        return false;
+    }
+    match program.commands {
+        // `*.acme.com:backup/`
+        CommandOperands::Remote => !behind[first.len()..].starts_with(':') || is_free_of("/:"),
+        // A list of hosts, of which the first one is asked.
+        CommandOperands::Connections => !first.starts_with('.') || is_free_of(","),
+        // `*.acme.com/app`
+        CommandOperands::Contexts => !(first.contains('.') && behind.contains('/')) || is_free_of("/@"),
+        _ if program.is_git() => !(first.contains('.') && behind[first.len()..].starts_with(':')) || is_free_of("/:"),
+        _ => true,
+    }
+}
