@@ -411,3 +411,18 @@ fn how_many_agents_a_run_starts_is_bounded() {
     assert_eq!(errors(&caller.results()), expect, "{:#?}", caller.results());
     assert_eq!(children(&bot).len(), 8);
 }
+
+/// Without a service a run has one of its own, which ends with it. What the run spawned may be left for the next service.
+#[test]
+fn agents_that_a_single_run_leaves_are_told_of() {
+    let api = api((0..6).map(|n| spawn(json!({ "prompt": format!("Task {n}.") }))).collect(), vec![]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", "timezone: UTC\nmax_concurrent_runs: 1\n");
+    let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: [mcp__discord__spawn_agent]\n";
+    bot.write("routines/job.md", &format!("---\ncron: '@yearly'\n{fields}---\nDo the thing.\n"));
+    let fired = bot.run(["fire", "job"]);
+    assert!(fired.stderr.contains(" for a running service: `ollim-bot run` or"), "{fired:#?}");
+    let service = bot.start();
+    until_children_ended(&service, &bot, 6);
+    service.stop();
+}

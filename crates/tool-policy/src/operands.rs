@@ -167,7 +167,9 @@ fn names_host(word: &str, named: bool) -> bool {
 pub(super) fn is_connection(word: &str) -> bool {
     /// Keywords of such a string that say so, or as whom.
     const PLACES: Names = "dbname host hostaddr port service servicefile user";
-    let mut keys = word.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
+    // The next keyword may follow a closing quotation mark.
+    let ends = |letter: char| letter.is_whitespace() || letter == '\'';
+    let mut keys = word.split('=').map(|part| part.trim_end().rsplit(ends).next().unwrap_or_default());
     let is_string = word.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
     ["postgresql://", "postgres://"].iter().any(|scheme| word.starts_with(scheme))
         || (is_string && keys.any(|key| programs::contains(PLACES, key)))

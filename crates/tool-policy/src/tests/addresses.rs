@@ -409,6 +409,16 @@ fn a_star_in_a_host_stays_in_it() {
             &["psql -h evil,x.acme.com -c select␣1"],
         ),
         (
+            "psql -h db -d * -c 'select 1'",
+            &["psql -h db -d app -c select␣1"],
+            &["psql -h db -d sslmode='disable'host=evil -c select␣1"],
+        ),
+        (
+            "pg_dump -h db --dbname=* -t users",
+            &["pg_dump -h db --dbname=app -t users"],
+            &["pg_dump -h db --dbname=a='b'host=evil -t users"],
+        ),
+        (
             "psql postgresql://*.acme.com/app -c 'select 1'",
             &["psql postgresql://db.acme.com/app -c select␣1"],
             &["psql postgresql://evil/x.acme.com/app -c select␣1"],
