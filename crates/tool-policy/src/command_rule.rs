@@ -11,7 +11,7 @@ use crate::harmless;
 use crate::hosts;
 use crate::operands;
 use crate::options::{self, GivenOption};
-use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, Syntax, base_name, git};
+use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, ScriptOperands, Syntax, base_name, git};
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
@@ -296,10 +296,16 @@ impl CommandRule {
         let Some(program) = self.program().filter(|program| fetch::options(program).is_none()) else { return true };
         let entry = programs::by_base_name(program);
         words.matches_within_words(text, |star| {
-            let is_code = star.previous.starts_with('-') || star.before.starts_with('-');
+            let first = self.arguments().iter().find(|word| !word.starts_with('-'));
+            let is_first = first.and_then(|word| word.split(STAR).next()) == Some(star.before);
+            let is_code = is_first || star.previous.starts_with('-') || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
-            (!may_quote || star.stands_for.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
-                && hosts::stays_within(entry, star)
+            let is_name = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
+            // The rest of a statement would be a comment.
+            let comments = self.holds_code
+                && !matches!(entry.options.scripts, ScriptOperands::First)
+                && star.stands_for.contains("--");
+            (!may_quote || star.stands_for.chars().all(is_name)) && !comments && hosts::stays_within(entry, star)
         })
     }
 
@@ -357,7 +363,13 @@ impl CommandRule {
         if !is_git || !matches!(git::subcommand(self.arguments()), Some("push" | "send-pack")) {
             return None;
         }
-        let is_branch = |start: &str| !start.is_empty() && !start.starts_with('-') && !start.contains(':');
+        // `git@*:x` is a place.
+        let is_place = |start: &str| {
+            let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start));
+            start.contains('@') && rests.any(|rest| rest.contains(':'))
+        };
+        let is_branch =
+            |start: &str| !start.is_empty() && !start.starts_with('-') && !start.contains(':') && !is_place(start);
         let (start, word) = self.extended(arguments, is_branch, |rest| rest.contains(':'))?;
         Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
     }
@@ -404,7 +416,9 @@ impl CommandRule {
     /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
-        let (start, word) = self.extended(arguments, |start| start.contains(':'), fetch::climbs)?;
+        let of_container = self.program().is_some_and(|program| programs::by_base_name(program).container.is_some());
+        let is_place = |start: &str| start.contains(':') || (of_container && start.contains('/'));
+        let (start, word) = self.extended(arguments, is_place, fetch::climbs)?;
         Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
     }
 
@@ -418,17 +432,21 @@ impl CommandRule {
     ) -> Option<GivenOption> {
         // Options behind a script are the script's.
         let fixed = self.fixed.get(1..).unwrap_or_default();
-        if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
+        let flags = |words| options::leading_flags(programs::by_base_name(program), words);
+        let script = options::up_to_script(program, fixed).map(|end| end - flags(fixed) + flags(arguments));
+        if let Some(own) = script.and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
             // A script may read its operands as Perl reads them.
             given.extend(operands::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
         // Options behind `--` are those of the command that it starts.
-        let end = fixed.iter().position(|word| word == "--");
-        if let Some(own) =
-            end.filter(|end| self.started.iter().all(|(at, _)| at > end)).and_then(|end| arguments.get(..end))
-            && !self.started.is_empty()
-        {
+        let begins = |end: &usize| {
+            let may_be_value = end.checked_sub(1).is_some_and(|before| fixed[before].starts_with('-'));
+            // The index of a command counts the program.
+            !may_be_value && self.started.first().is_some_and(|(at, _)| *at == end + 2)
+        };
+        let end = fixed.iter().position(|word| word == "--").filter(begins);
+        if let Some(own) = end.and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));

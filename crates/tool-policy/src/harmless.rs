@@ -29,6 +29,7 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
         values: program.options.values,
         valued: program.options.valued,
         attached: program.options.attached,
+        has_subcommand: program.subcommands,
         is_connection: program.commands == CommandOperands::Connections,
         ..Reader::new(known)
     };
@@ -111,6 +112,8 @@ struct Reader {
     one_dash: bool,
     /// Whether a long option may have its value in the next word, so that `--` may be one.
     doubts: bool,
+    /// Whether the first operand is a subcommand.
+    has_subcommand: bool,
     /// Whether an operand with a `=` says where to connect.
     is_connection: bool,
     /// As [`Options::values`](programs::Options::values).
@@ -132,6 +135,7 @@ impl Reader {
             operands: None,
             one_dash: false,
             doubts: false,
+            has_subcommand: false,
             is_connection: false,
             values: "",
             valued: "",
@@ -163,7 +167,9 @@ impl Reader {
                     }
                     // In doubt it is an operand, but does not end the options.
                     operands.push(word);
-                    if self.known.targets {
+                    if self.known.targets && self.has_subcommand && operands.len() == 1 {
+                        // It says what is done with the others.
+                    } else if self.known.targets {
                         found.push(GivenOption { id: TARGET.into(), ..leads(word) });
                     } else if self
                         .operands

@@ -25,6 +25,8 @@ pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>) -> bool {
         CommandOperands::Connections => !first.starts_with('.') || is_free_of(","),
         // `*.acme.com/app`
         CommandOperands::Contexts => !(first.contains('.') && behind.contains('/')) || is_free_of("/@"),
+        // What follows would be a part of the query.
+        CommandOperands::Repositories => behind.is_empty() || is_free_of("?#&"),
         _ if program.is_git() => !(first.contains('.') && behind[first.len()..].starts_with(':')) || is_free_of("/:"),
         _ => true,
     }

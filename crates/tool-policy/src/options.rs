@@ -193,8 +193,16 @@ pub(super) fn joined_to_line(program: &str, rule: &[String], arguments: &[String
     if entry.joins_from.is_none() || before_line(entry, named).len() == named.len() {
         return Vec::new();
     }
-    let more = arguments.iter().filter(|word| !rule.contains(word) && !word.chars().all(plain));
-    more.map(|word| GivenOption::word(word, Effect::Commands)).collect()
+    let mut spelled: Vec<&String> = rule.iter().collect();
+    let mut is_more = |word: &&String| match spelled.iter().position(|known| known == word) {
+        Some(at) => {
+            spelled.swap_remove(at);
+            false
+        }
+        None => !word.chars().all(plain),
+    };
+    let more: Vec<&String> = arguments.iter().filter(|word| is_more(word)).collect();
+    more.into_iter().map(|word| GivenOption::word(word, Effect::Commands)).collect()
 }
 
 /// Returns whether a rule contains the script of a filter, be it with stars in it: an operand, or an option with its value. Or whether it
@@ -347,13 +355,24 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
 /// belongs to the script. `None` if options stand before it, which could take the word for their value.
 pub(super) fn up_to_script(program: &str, fixed: &[String]) -> Option<usize> {
     let program = programs::by_base_name(program);
-    match fixed {
+    let quiet = leading_flags(program, fixed);
+    let end = match &fixed[quiet..] {
         _ if !program.interpreter || program.class == Class::Wrapper => None,
         [script, ..] if !script.starts_with('-') && !script.is_empty() => Some(1),
         // That of Python.
         [option, _, ..] if option == "-m" && programs::contains(program.options.code, "m") => Some(2),
         _ => None,
-    }
+    };
+    end.map(|end| end + quiet)
+}
+
+/// Returns the number of words at the beginning that are flags which mean the same in every position (`python3 -u`).
+pub(super) fn leading_flags(program: &Program, words: &[String]) -> usize {
+    let is_flag = |word: &&String| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.is_empty());
+        letters.is_some_and(|letters| letters.chars().all(|letter| program.options.anywhere.flags.contains(letter)))
+    };
+    words.iter().take_while(is_flag).count()
 }
 
 /// Returns options that start a program by a path, or by search results. A name leads to the broker. A path is executed in the

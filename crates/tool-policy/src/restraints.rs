@@ -94,6 +94,11 @@ const BESIDE: &[(&str, &str, Names)] = &[
 /// Options of one program, or of one subcommand, that add to what was given before. They may be given again.
 const ADDING: &[(&str, Names)] = &[
     ("cargo", "features"),
+    ("c++", "I D W L l"),
+    ("cc", "I D W L l"),
+    ("clang", "I D W L l"),
+    ("clang++", "I D W L l"),
+    ("g++", "I D W L l"),
     ("gcc", "I D W L l"),
     ("git add", "chmod"),
     ("git commit", "m message trailer"),

@@ -110,7 +110,8 @@ const PSQL: HarmlessOptions = HarmlessOptions {
 };
 
 const PG_DUMP: HarmlessOptions = HarmlessOptions {
-    flags: "1?abBelOstvVwWx",
+    flags: "1?abBOsvVwWx",
+    perhaps_valued: "elt",
     // Letters with a value, whichever of these programs takes them.
     values: "EfFIjLnNPTZ",
     clusters: true,
@@ -157,6 +158,8 @@ const MYSQL_OPTIONS: Options = Options {
 };
 
 const MYSQL: HarmlessOptions = HarmlessOptions {
+    operands: &[("", 1)],
+    gives_operand: "-D --database",
     flags: "?ABbCEfGHIiNnqrstVvwWX",
     values: "ep",
     clusters: true,

@@ -46,32 +46,35 @@ pub(super) const TABLE: &[Program] = &[
             ),
         ),
     ),
-    instructed(
-        "-f --file",
-        with(
-            &["sed"],
-            Options {
-                anywhere: Anywhere { flags: "Enrsuz", ..Anywhere::NONE },
-                ..Options::new(
-                    &[
-                        writes("i", "in-place"),
-                        scripts("e", "expression"),
-                        scripts("f", "file"),
-                        // With `-i` the file then holds what the script prints by a command.
-                        alters("n", "quiet"),
-                        alters("", "silent"),
-                        alters("", "debug"),
-                        // Other lines, and other expressions.
-                        alters("z", "null-data"),
-                        alters("", "zero-terminated"),
-                        alters("Er", "regexp-extended"),
-                        alters("", "posix"),
-                    ],
-                    "efl",
-                )
-            },
-        ),
-    ),
+    Program {
+        quotes_by_any_mark: true,
+        ..instructed(
+            "-f --file",
+            with(
+                &["sed"],
+                Options {
+                    anywhere: Anywhere { flags: "Enrsuz", ..Anywhere::NONE },
+                    ..Options::new(
+                        &[
+                            writes("i", "in-place"),
+                            scripts("e", "expression"),
+                            scripts("f", "file"),
+                            // With `-i` the file then holds what the script prints by a command.
+                            alters("n", "quiet"),
+                            alters("", "silent"),
+                            alters("", "debug"),
+                            // Other lines, and other expressions.
+                            alters("z", "null-data"),
+                            alters("", "zero-terminated"),
+                            alters("Er", "regexp-extended"),
+                            alters("", "posix"),
+                        ],
+                        "efl",
+                    )
+                },
+            ),
+        )
+    },
     instructed(
         "-f --from-file",
         with(&["jq"], Options::new(&[scripts("f", "from-file"), alters("L", "library-path")], "")),

@@ -302,7 +302,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "cherry-pick"]),
     anywhere(
         Anywhere { flags: "aqsv", switches: "all quiet signoff verbose", ..QUIET },
-        Subcommand { reads_operands: true, ..forcing(&"commit", &[destroys("", "amend")], "mFcCtu") },
+        Subcommand {
+            reads_operands: true,
+            ..forcing(&"commit", &[destroys("", "amend"), destroys("n", "no-verify")], "mFcCtu")
+        },
     ),
     anywhere(
         QUIET,

@@ -73,7 +73,7 @@ pub(super) const TABLE: &[Program] = &[
         ..interpreter(
             &["pypy", "python", "python2", "python3"],
             printing(
-                "u",
+                "uB",
                 Options {
                     code: "c m",
                     valued: "check-hash-based-pycs",

@@ -91,7 +91,7 @@ pub(crate) struct Program {
     pub interpreter: bool,
     /// Whether a script loads code from the working folder, wherever the script itself is.
     pub loads_from_folder: bool,
-    /// Whether its code may have any mark for a quotation mark (`qx:CMD:`).
+    /// Whether its code may have any mark in the place of a quotation mark or a slash (`qx:CMD:`, `s,a,b,`).
     pub quotes_by_any_mark: bool,
     /// Whether operands such as `CC=gcc` set variables, which can be code.
     pub variables: bool,

@@ -33,7 +33,8 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
     Program { subcommands: true, commands: CommandOperands::Paths, ..closed(Class::Unknown, &["brew"], &BREW) },
-    Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix", "nix-shell"], &NIX) },
+    Program { subcommands: true, commands: CommandOperands::Located, ..closed(Class::Runs, &["nix"], &NIX) },
+    Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix-shell"], &NIX) },
     Program { local_sockets: true, ..starts(&["screen"]) },
     Program {
         local_sockets: true,
@@ -122,7 +123,7 @@ const GH: HarmlessOptions = HarmlessOptions {
 };
 
 const RENAME: HarmlessOptions = HarmlessOptions {
-    flags: "0dfnouv",
+    flags: "0dfnov",
     clusters: true,
     long: "filename force help no-act no-overwrite nofullpath nono null verbose version",
     switches: "filename force help no-act no-overwrite nofullpath nono null verbose version",

@@ -154,7 +154,7 @@ const TABLE: &[(Names, Names)] = &[
     (
         "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb reindexdb clusterdb pg_isready",
         "E=encoding F=format I=index L=log-file N=exclude-schema P=pset R=record-separator T=table-attr U=username Z=compress c=command \
-         d=dbname f=file h=host i=index j=jobs n=schema o=output p=port t=table use-list=log-file v=set variable=set",
+         d=dbname f=file e=extension h=host i=index j=jobs l=list n=schema o=output p=port t=table use-list=log-file v=set variable=set",
     ),
     (
         "mysql mysqldump mysqladmin mariadb mariadb-admin mariadb-dump",

@@ -583,6 +583,20 @@ fn a_star_in_the_middle_hides_nothing_behind_it() {
         ("sqlite3 * 'select 1' *", &["sqlite3 a.db select␣1"], &["sqlite3 a.db select␣1 .shell␣id"]),
         ("sqlite3 -separator * a.db 'select 1' *", &[], &["sqlite3 -separator x a.db select␣1 .shell␣id"]),
         ("sed -i s/a/*/ *", &["sed -i s/a/b/ f"], &["sed -i s/a/b/ -n f", "sed -i s/a/b/ -f x f"]),
+        ("sed -i /^*/d *", &["sed -i /^x/d f"], &["sed -i /^x/wnotes/d f"]),
+        ("sed -i s/a/*/g *", &["sed -i s/a/b.c/g notes/f"], &["sed -i s/a/b/w./g f"]),
+        ("sed -n 1p notes/*", &["sed -n 1p notes/a/b.txt"], &[]),
+        (
+            "docker run --rm -e -- --name find *",
+            &[],
+            &["docker run --rm -e -- --name find --privileged -v /:/h alpine"],
+        ),
+        ("kubectl get -n -- run web find *", &[], &["kubectl get -n -- run web find --kubeconfig=x"]),
+        (
+            "sqlite3 a.db 'select 1 where id = '*",
+            &["sqlite3 a.db select␣1␣where␣id␣=␣5"],
+            &["sqlite3 a.db select␣1␣where␣id␣=␣5--x"],
+        ),
         ("sed -i -e s/a/*/ *", &["sed -i -e s/a/b/ f"], &["sed -i -e s/a/b/ -n f", "sed -i -e s/a/b/ -f x f"]),
         (
             "psql -h * -c 'select 1' *",
