@@ -1,12 +1,12 @@
 //! Stars in the name of a host. They stand for a part of that name, and for nothing that ends it.
 
 use crate::programs::{CommandOperands, Program};
-use crate::wildcard::StarInWord;
+use crate::wildcard::{BREAK, StarInWord};
 
 /// Returns whether a star within a word of a rule stands for a part of a host's name, if it is in one.
 pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>) -> bool {
     let StarInWord { before, stands_for, behind, .. } = *star;
-    let is_free_of = |marks: &str| !stands_for.contains(|letter| marks.contains(letter));
+    let is_free_of = |marks: &str| !stands_for.contains(|letter| letter == BREAK || marks.contains(letter));
     let first = behind.split(['/', ':', ',']).next().unwrap_or_default();
     // `https://*.acme.com/x`, `https://*@acme.com/x`
     if let Some((_, host)) = before.split_once("://").filter(|(_, host)| !host.contains('/') && !behind.is_empty()) {

@@ -369,7 +369,11 @@ fn a_star_in_a_host_stays_in_it() {
         (
             "git ls-remote https://*.acme.com/site",
             &["git ls-remote https://x.acme.com/site", "git ls-remote https://a.b.acme.com/site"],
-            &["git ls-remote https://evil/x.acme.com/site", "git ls-remote https://u@evil/x.acme.com/site"],
+            &[
+                "git ls-remote https://evil/x.acme.com/site",
+                "git ls-remote https://u@evil/x.acme.com/site",
+                "git ls-remote https://evil x.acme.com/site",
+            ],
         ),
         (
             "git clone https://*.acme.com/team/*",
