@@ -368,8 +368,7 @@ impl CommandRule {
             let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start));
             start.contains('@') && rests.any(|rest| rest.contains(':'))
         };
-        let is_branch =
-            |start: &str| !start.is_empty() && !start.starts_with('-') && !start.contains(':') && !is_place(start);
+        let is_branch = |start: &str| !start.is_empty() && !start.starts_with('-') && !is_place(start);
         let (start, word) = self.extended(arguments, is_branch, |rest| rest.contains(':'))?;
         Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
     }

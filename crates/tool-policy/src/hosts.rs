@@ -5,7 +5,7 @@ use crate::wildcard::{BREAK, StarInWord};
 
 /// Returns whether a star within a word of a rule stands for a part of a host's name, if it is in one.
 pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>) -> bool {
-    let StarInWord { before, stands_for, behind, .. } = *star;
+    let StarInWord { previous, before, stands_for, behind } = *star;
     let is_free_of = |marks: &str| !stands_for.contains(|letter| letter == BREAK || marks.contains(letter));
     let first = behind.split(['/', ':', ',']).next().unwrap_or_default();
     // `https://*.acme.com/x`, `https://*@acme.com/x`
@@ -18,16 +18,23 @@ pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>) -> bool {
     {
         return false;
     }
+    let is_place = behind[first.len()..].starts_with(':');
     match program.commands {
         // `*.acme.com:backup/`
-        CommandOperands::Remote => !behind[first.len()..].starts_with(':') || is_free_of("/:"),
-        // A list of hosts, of which the first one is asked.
-        CommandOperands::Connections => !first.starts_with('.') || is_free_of(","),
+        CommandOperands::Remote => !is_place || is_free_of("/:@"),
+        // The first of a list is asked, and a path leads to a socket.
+        CommandOperands::Connections => {
+            let is_host =
+                ["-h", "--host"].contains(&previous) || before.starts_with("-h") || before.starts_with("--host=");
+            !is_host || is_free_of(",/")
+        }
         // `*.acme.com/app`
         CommandOperands::Contexts => !(first.contains('.') && behind.contains('/')) || is_free_of("/@"),
         // What follows would be a part of the query.
         CommandOperands::Repositories => behind.is_empty() || is_free_of("?#&"),
-        _ if program.is_git() => !(first.contains('.') && behind[first.len()..].starts_with(':')) || is_free_of("/:"),
+        _ if program.is_git() && is_place => is_free_of(if first.contains('.') { "/:@" } else { "@" }),
+        // `ssh web-* uptime`
+        _ if program.joins_from == Some(1) => is_free_of("@"),
         _ => true,
     }
 }

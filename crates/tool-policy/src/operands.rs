@@ -50,12 +50,14 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+') || is_opened_elsewhere(word),
         CommandOperands::Code => false,
+        CommandOperands::Specifiers => is_from_elsewhere(word),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
         // A star within an operand that a rule names is judged by its text.
         CommandOperands::Fetched
         | CommandOperands::Code
+        | CommandOperands::Specifiers
         | CommandOperands::Connections
         | CommandOperands::Located
         | CommandOperands::Remote
@@ -68,6 +70,9 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
     };
     match program.commands {
         CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
+        CommandOperands::Specifiers => {
+            first_operand(arguments).filter(|word| is_command(word)).into_iter().map(found).collect()
+        }
         CommandOperands::Repositories => {
             let named = |at: usize| {
                 at.checked_sub(1).is_some_and(|before| ["-R", "--repo"].contains(&arguments[before].as_str()))
@@ -84,6 +89,15 @@ fn first_operand(arguments: &[String]) -> Option<&String> {
     let at = arguments.iter().position(|word| !word.starts_with('-') || word == "--")?;
     let at = at + usize::from(arguments[at] == "--");
     arguments.get(at).filter(|word| !word.starts_with(STAR))
+}
+
+/// Returns whether a package comes from an address, from a repository, or under another name: `x@npm:y`, `x@a/b`, `a/b`.
+fn is_from_elsewhere(word: &str) -> bool {
+    let (scope, name) = match word.strip_prefix('@').and_then(|scoped| scoped.split_once('/')) {
+        Some((scope, name)) => (scope, name),
+        None => ("", word),
+    };
+    scope.contains(':') || name.contains([':', '/'])
 }
 
 /// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.

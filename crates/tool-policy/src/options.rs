@@ -161,8 +161,8 @@ fn of_attached_module(program: &Program, arguments: &[String]) -> Vec<GivenOptio
         let end = letters.find(|letter| program.options.values.contains(letter))?;
         letters[end..].strip_prefix('m').filter(|name| programs::is_known(name)).map(ToOwned::to_owned)
     };
-    let options = arguments.iter().take_while(|word| word.starts_with('-')).enumerate();
-    let module = options.filter_map(|(at, word)| Some((at, attached(word)?))).next();
+    // A word in front of it may be the value of an option, so none ends the search.
+    let module = arguments.iter().enumerate().find_map(|(at, word)| Some((at, attached(word)?)));
     module.map(|(at, name)| guarded(&name, &arguments[at + 1..])).unwrap_or_default()
 }
 

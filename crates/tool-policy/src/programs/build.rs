@@ -13,7 +13,7 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
-    Program { starts: Some(""), closed: true, ..tool(&["npx"], &NPX, "Cw") },
+    Program { starts: Some(""), closed: true, commands: CommandOperands::Specifiers, ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,
         starts: Some("exec x"),
@@ -50,7 +50,11 @@ pub(super) const TABLE: &[Program] = &[
         options: Options { valued: "justfile", ..Options::new(&[], "df") },
         ..closed(Class::Runs, &["just"], &JUST)
     },
-    Program { starts: Some(""), ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER) },
+    Program {
+        starts: Some(""),
+        commands: CommandOperands::Specifiers,
+        ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER)
+    },
     Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["pipx"], &PIPX) },
 ];
 

@@ -184,6 +184,8 @@ pub(crate) enum CommandOperands {
     Added,
     /// For `rename`: the first one is code.
     Code,
+    /// For `npx`: the first one is a package, which may come from an address, or be another one under its name (`x@npm:y`).
+    Specifiers,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,
