@@ -401,8 +401,13 @@ impl CommandRule {
 
     /// Returns why an address of a call has another host than the one behind whose last letter a rule has a star (`git clone https://h*`).
     fn leaving_host(&self, arguments: &[String]) -> Option<String> {
-        let ends_in_host =
-            |start: &str| start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        // A host that goes on behind the star is judged word by word.
+        let is_open = |start: &str| {
+            self.arguments().iter().any(|word| word.strip_prefix(start).is_some_and(|rest| rest == STAR.to_string()))
+        };
+        let ends_in_host = |start: &str| {
+            is_open(start) && start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'))
+        };
         let is_port = |rest: &str| {
             let behind = rest.strip_prefix(':').map(|port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
             behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))

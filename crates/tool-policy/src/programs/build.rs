@@ -18,15 +18,31 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         starts: Some("exec x"),
         doing_more: &[("audit", "fix")],
+        commands: CommandOperands::Specifiers,
         options: Options { anywhere: SILENT, ..Options::new(&[], "Cw") },
         ..tool(&["npm"], &NPM, "Cw")
     },
     // Behind a script's name their options are the script's.
-    Program { subcommands: true, starts: Some("dlx exec"), ..tool(&["pnpm", "yarn"], &PNPM, "Cw") },
+    Program {
+        subcommands: true,
+        starts: Some("dlx exec"),
+        commands: CommandOperands::Specifiers,
+        ..tool(&["pnpm", "yarn"], &PNPM, "Cw")
+    },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
-    Program { subcommands: true, versioned: true, ..closed(Class::Runs, &["pip", "pip3"], &PIP) },
-    Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["poetry", "uv"], &UV) },
+    Program {
+        subcommands: true,
+        versioned: true,
+        commands: CommandOperands::Specifiers,
+        ..closed(Class::Runs, &["pip", "pip3"], &PIP)
+    },
+    Program {
+        subcommands: true,
+        starts: Some("run"),
+        commands: CommandOperands::Specifiers,
+        ..closed(Class::Runs, &["poetry", "uv"], &UV)
+    },
     Program {
         versioned: true,
         options: Options { values: "ox", ..Options::ONE_DASH },

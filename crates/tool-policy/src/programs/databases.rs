@@ -15,6 +15,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { options: DATABASE_FILE_OPTIONS, ..closed(Class::Runs, &["duckdb"], &DATABASE_FILE) },
     Program {
         local_sockets: true,
+        host_options: "-h --host",
         commands: CommandOperands::Connections,
         options: PSQL_OPTIONS,
         ..closed(Class::Unknown, &["psql"], &PSQL)
@@ -43,6 +44,7 @@ pub(super) const TABLE: &[Program] = &[
 /// A tool of PostgreSQL. `values`: see [`Options::values`].
 const fn postgres(names: &'static [&'static str], values: &'static str, harmless: &'static HarmlessOptions) -> Program {
     Program {
+        host_options: "-h --host",
         commands: CommandOperands::Connections,
         options: Options::new(&[], values),
         ..closed(Class::Unknown, names, harmless)

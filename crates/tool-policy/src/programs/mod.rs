@@ -109,6 +109,8 @@ pub(crate) struct Program {
     pub closed: bool,
     /// The operand from which on it joins its words to a line for a shell, and takes no word for code before: 1 for `ssh HOST LINE`.
     pub joins_from: Option<usize>,
+    /// Options whose value is a host.
+    pub host_options: Names,
     /// What an operand is that it takes for a command.
     pub commands: CommandOperands,
     /// Options whose value is a file that tells it what to do.
@@ -184,7 +186,7 @@ pub(crate) enum CommandOperands {
     Added,
     /// For `rename`: the first one is code.
     Code,
-    /// For `npx`: the first one is a package, which may come from an address, or be another one under its name (`x@npm:y`).
+    /// For `npx` and package managers: the first one is a package, which may come from an address, or be another one under its name (`x@npm:y`).
     Specifiers,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
@@ -504,6 +506,7 @@ impl Program {
         looks: "",
         closed: false,
         joins_from: None,
+        host_options: "",
         commands: CommandOperands::None,
         instructed_by: "",
         brings: None,

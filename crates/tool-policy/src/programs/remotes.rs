@@ -21,6 +21,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         local_sockets: true,
         joins_from: Some(1),
+        host_options: "-J",
         starts: Some(""),
         options: Options::new(&[], "BbcDEeFIiJLlmOopPQRSWw"),
         own_operand: true,

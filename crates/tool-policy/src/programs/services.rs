@@ -10,6 +10,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         local_sockets: true,
         starts: Some("exec run"),
         own_operand: true,
+        host_options: "-H --host",
         container: Some(&CONTAINER),
         commands: CommandOperands::Contexts,
         ..closed(Class::Runs, names, &CONTAINERS)
@@ -23,6 +24,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         starts: Some("exec run"),
         own_operand: true,
+        host_options: "-s --server",
         doing_more: &[("delete", "-A --all --all-namespaces")],
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,

@@ -733,6 +733,9 @@ fn a_rule_covers_no_subcommand_with_options_that_it_does_not_grant() {
         ("Bash(mvn test *)", "Bash(mvn test deploy *)"),
         ("Bash(uv run *)", "Bash(uv run --extra test --with evil *)"),
         ("Bash(docker run --rm *)", "Bash(docker run --rm -v /:/h *)"),
+        ("Bash(git push up HEAD:bot/*)", "Bash(git push up HEAD:bot/*:main)"),
+        ("Bash(git clone https://*.acme.com/site)", "Bash(git clone https://* x.acme.com/site)"),
+        ("Bash(npx @acme/*)", "Bash(npx @acme/*@https://evil/x)"),
     ] {
         assert!(!covers(outer, inner), "{outer}: {inner}");
     }
