@@ -295,16 +295,15 @@ impl CommandRule {
     fn keeps_within_words(&self, words: &Wildcard, text: &str) -> bool {
         let Some(program) = self.program().filter(|program| fetch::options(program).is_none()) else { return true };
         let entry = programs::by_base_name(program);
+        let first =
+            self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
+        let is_name = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
+        let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
         words.matches_within_words(text, |star| {
-            let first = self.arguments().iter().find(|word| !word.starts_with('-'));
-            let is_first = first.and_then(|word| word.split(STAR).next()) == Some(star.before);
-            let is_code = is_first || star.previous.starts_with('-') || star.before.starts_with('-');
+            let is_code = first == Some(star.before) || star.previous.starts_with('-') || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
-            let is_name = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
             // The rest of a statement would be a comment.
-            let comments = self.holds_code
-                && !matches!(entry.options.scripts, ScriptOperands::First)
-                && star.stands_for.contains("--");
+            let comments = holds_statements && star.stands_for.contains("--");
             (!may_quote || star.stands_for.chars().all(is_name)) && !comments && hosts::stays_within(entry, star)
         })
     }

@@ -167,9 +167,9 @@ impl Reader {
                     }
                     // In doubt it is an operand, but does not end the options.
                     operands.push(word);
-                    if self.known.targets && self.has_subcommand && operands.len() == 1 {
-                        // It says what is done with the others.
-                    } else if self.known.targets {
+                    // A subcommand says what is done with the others.
+                    let is_target = self.known.targets && !(self.has_subcommand && operands.len() == 1);
+                    if is_target {
                         found.push(GivenOption { id: TARGET.into(), ..leads(word) });
                     } else if self
                         .operands

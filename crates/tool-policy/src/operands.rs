@@ -11,12 +11,7 @@ pub(super) const ADDRESS: &str = "address";
 /// Returns whether a rule leaves open from where to where its program copies: it names no other machine, and one operand at most.
 pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
     let entry = programs::by_base_name(program);
-    let takes_value = |word: &String| {
-        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-        let valued = |letters: &str| letters.find(|letter| entry.options.values.contains(letter));
-        letters.is_some_and(|letters| valued(letters).is_some_and(|at| at + 1 == letters.len()))
-    };
-    let is_value = |at: usize| at.checked_sub(1).is_some_and(|before| takes_value(&arguments[before]));
+    let is_value = |at: usize| at.checked_sub(1).is_some_and(|before| entry.options.takes_next(&arguments[before]));
     let is_operand =
         |(at, word): &(usize, &String)| !word.starts_with(['-', STAR]) && !word.is_empty() && !is_value(*at);
     let operands = || arguments.iter().enumerate().filter(is_operand);

@@ -140,10 +140,9 @@ fn module(program: &Program, rule: &[String]) -> Option<usize> {
         return None;
     }
     let mut at = 1;
-    while let Some(letters) = rule.get(at).and_then(|word| word.strip_prefix('-')) {
-        let valued = letters.find(|letter| program.options.values.contains(letter));
-        let takes_next = valued.is_some_and(|end| end + 1 == letters.len());
-        if takes_next && letters.ends_with('m') {
+    while let Some(option) = rule.get(at).filter(|word| word.starts_with('-')) {
+        let takes_next = program.options.takes_next(option);
+        if takes_next && option.ends_with('m') {
             return Some(at + 1);
         }
         at += 1 + usize::from(takes_next);
@@ -455,14 +454,11 @@ pub(super) fn before_line<'a>(program: &Program, arguments: &'a [String]) -> &'a
     let mut operands = 0;
     let mut is_value = false;
     for (at, word) in arguments.iter().enumerate() {
-        match word.strip_prefix('-') {
+        match word.starts_with('-') {
             _ if is_value => is_value = false,
-            Some(letters) => {
-                let valued = letters.find(|letter| program.options.values.contains(letter));
-                is_value = valued.is_some_and(|at| at + 1 == letters.len());
-            }
-            None if operands == from => return &arguments[..at],
-            None => operands += 1,
+            true => is_value = program.options.takes_next(word),
+            false if operands == from => return &arguments[..at],
+            false => operands += 1,
         }
     }
     arguments

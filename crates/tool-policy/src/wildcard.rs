@@ -202,21 +202,13 @@ impl Wildcard {
         })
     }
 
-    /// Returns the same where each star that is a part of a word stands for [`plain`] text there. One at the very end may stand for further
-    /// words behind its own.
+    /// Returns the same where each star that is a part of a word stands for [`plain`] text there.
     pub(super) fn matches_plainly(&self, text: &str) -> bool {
-        fits_where(&self.parts, self.tail, text, |before, stands_for, behind| {
-            let begins_word = before.is_empty() || before.ends_with(BREAK);
-            let is_whole = begins_word && behind.is_none_or(|behind| behind.is_empty() || behind.starts_with(BREAK));
-            let own = match behind {
-                None => stands_for.split(BREAK).next().unwrap_or_default(),
-                Some(_) => stands_for,
-            };
-            is_whole || own.chars().all(plain)
-        })
+        self.matches_within_words(text, |star| star.stands_for.chars().all(plain))
     }
 
-    /// Returns the same where `allows` says of each star that is a part of a word whether it may stand for a text there.
+    /// Returns the same where `allows` says of each star that is a part of a word whether it may stand for a text there. One at
+    /// the very end may stand for further words behind its own.
     pub(super) fn matches_within_words(&self, text: &str, allows: impl Fn(&StarInWord<'_>) -> bool) -> bool {
         fits_where(&self.parts, self.tail, text, |before, stands_for, behind| {
             let mut words = before.rsplit(BREAK);

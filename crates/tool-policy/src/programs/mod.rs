@@ -406,6 +406,14 @@ impl Options {
         name.strip_prefix("loose-").map(ToOwned::to_owned).unwrap_or(name).into()
     }
 
+    /// Returns whether a word is letters of which the last one has the next word for its value.
+    pub fn takes_next(&self, word: &str) -> bool {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| {
+            letters.find(|letter| self.values.contains(letter)).is_some_and(|at| at + 1 == letters.len())
+        })
+    }
+
     /// Returns whether a word is an option with one dash that writes, steers or starts a program (`find -delete`).
     pub fn acts(&self, word: &str) -> bool {
         let mut names = self.guarded.iter().map(|option| option.name).chain(self.starting.split_whitespace());
