@@ -26,7 +26,7 @@ pub(super) fn missing_server<'a>(shown: &[String], request: &'a Request) -> Opti
 pub(super) fn missing_tool(shown: &[String], request: &Request) -> Option<String> {
     let of_server = |server: &ExternalServer| {
         let own = server.tools.iter().filter(|tool| server.named.contains(&tool.name));
-        own.map(|tool| format!("mcp__{}__{}", server.name, tool.name)).collect::<Vec<_>>()
+        own.map(|tool| shown_name(&server.name, &tool.name)).collect::<Vec<_>>()
     };
     request.external.iter().flat_map(of_server).find(|tool| !shown.contains(tool))
 }
@@ -34,10 +34,15 @@ pub(super) fn missing_tool(shown: &[String], request: &Request) -> Option<String
 /// Returns each server with its tools, by the client's names.
 fn servers(request: &Request) -> impl Iterator<Item = (&str, Vec<String>)> {
     let ours = (!request.mcp_tools.is_empty())
-        .then(|| (SERVER, request.mcp_tools.iter().map(|tool| format!("mcp__{SERVER}__{tool}")).collect()));
+        .then(|| (SERVER, request.mcp_tools.iter().map(|tool| shown_name(SERVER, tool)).collect()));
     let others = request.external.iter().map(|server| {
-        let tools = server.tools.iter().map(|tool| format!("mcp__{}__{}", server.name, tool.name));
+        let tools = server.tools.iter().map(|tool| shown_name(&server.name, &tool.name));
         (&*server.name, tools.collect())
     });
     iter::once(ours).flatten().chain(others)
+}
+
+/// Returns the client's name of a server's tool.
+fn shown_name(server: &str, tool: &str) -> String {
+    format!("mcp__{server}__{tool}")
 }
