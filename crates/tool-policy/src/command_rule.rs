@@ -298,13 +298,14 @@ impl CommandRule {
         let first =
             self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
         let is_name = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
+        let only_reads = self.only_reads();
         let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
         words.matches_within_words(text, |star| {
             let is_code = first == Some(star.before) || star.previous.starts_with('-') || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
             // The rest of a statement would be a comment.
             let comments = holds_statements && star.stands_for.contains("--");
-            (!may_quote || star.stands_for.chars().all(is_name)) && !comments && hosts::stays_within(entry, star)
+            (!may_quote || star.stands_for.chars().all(is_name)) && !comments && hosts::stays_within(entry, star, only_reads)
         })
     }
 

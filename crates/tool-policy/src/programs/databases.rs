@@ -17,6 +17,7 @@ pub(super) const TABLE: &[Program] = &[
         local_sockets: true,
         host_options: "-h --host",
         commands: CommandOperands::Connections,
+        texts: "-c -F -P -R -T -v --command --field-separator --pset --record-separator --set --variable",
         options: PSQL_OPTIONS,
         ..closed(Class::Unknown, &["psql"], &PSQL)
     },

@@ -111,6 +111,8 @@ pub(crate) struct Program {
     pub joins_from: Option<usize>,
     /// Options whose value is a host.
     pub host_options: Names,
+    /// Options whose value is a text, which leads nowhere (`-m MESSAGE`).
+    pub texts: Names,
     /// What an operand is that it takes for a command.
     pub commands: CommandOperands,
     /// Options whose value is a file that tells it what to do.
@@ -515,6 +517,7 @@ impl Program {
         closed: false,
         joins_from: None,
         host_options: "",
+        texts: "",
         commands: CommandOperands::None,
         instructed_by: "",
         brings: None,

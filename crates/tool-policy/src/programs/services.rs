@@ -11,6 +11,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
+        texts: "-a -c -e -f -l -m --author --env --filter --format --label --message",
         container: Some(&CONTAINER),
         commands: CommandOperands::Contexts,
         ..closed(Class::Runs, names, &CONTAINERS)
@@ -25,6 +26,7 @@ pub(super) const TABLE: &[Program] = &[
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-s --server",
+        texts: "-l -o -p --field-selector --output --patch --selector --template",
         doing_more: &[("delete", "-A --all --all-namespaces")],
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,

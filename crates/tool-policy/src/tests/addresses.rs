@@ -496,3 +496,52 @@ fn a_star_in_a_host_stays_in_it() {
     assert!(covers("Bash(git clone https://*.acme.com/x)", "Bash(git clone https://a.acme.com/x)"));
     assert!(!covers("Bash(git clone https://*.acme.com/x)", "Bash(git clone https://evil/a.acme.com/x)"));
 }
+
+/// The mark that ends a name need not be known: a star stands for the marks that a name has.
+#[test]
+fn a_star_in_a_place_stands_for_no_other_marks() {
+    let marks = ["␣", ";", "$(id)", "`id`", "|id", "&", "\\", "{a,b}", "[x]", "(x)", "<x", ">x", "!", "\"", "'", "\n"];
+    for (rule, call) in [
+        ("ssh web-* uptime", "ssh web-1MARK uptime"),
+        ("ssh *.acme.com uptime", "ssh evilMARK.acme.com uptime"),
+        ("rsync -a nas*:dir/ notes/", "rsync -a nasMARK:dir/ notes/"),
+        ("rsync -a nas:dir/* notes/", "rsync -a nas:dir/xMARK notes/"),
+        ("scp web:/srv/* notes/", "scp web:/srv/xMARK notes/"),
+        ("scp deploy@web*:x notes/", "scp deploy@web1MARK:x notes/"),
+        ("docker pull acme/*", "docker pull acme/xMARK"),
+        ("docker -H tcp://db*:2375 ps", "docker -H tcp://dbMARK:2375 ps"),
+        ("kubectl rollout restart deploy/web*", "kubectl rollout restart deploy/webMARK"),
+        ("psql -h db* -c 'select 1'", "psql -h db1MARK -c select␣1"),
+        ("git clone https://*.acme.com/x", "git clone https://evilMARK.acme.com/x"),
+        ("git clone git@*.acme.com:x", "git clone git@evilMARK.acme.com:x"),
+        ("gh repo clone acme*", "gh repo clone acmeMARK"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, &[&call.replace("MARK", "")]);
+        denies(&policy, &marks.map(|mark| call.replace("MARK", mark)).each_ref().map(String::as_str));
+    }
+    families(&[
+        (
+            "docker run --rm --mount type=bind,src=/srv/*,dst=/x app",
+            &["docker run --rm --mount type=bind,src=/srv/a/b,dst=/x app"],
+            &["docker run --rm --mount type=bind,src=/srv/a,src=/etc,dst=/x app"],
+        ),
+        ("kubectl delete pod tmp-*", &["kubectl delete pod tmp-1"], &["kubectl delete pod tmp-1,web"]),
+        ("kubectl delete po*", &["kubectl delete pods"], &["kubectl delete pods,deployments"]),
+        (
+            "psql postgresql://good/*",
+            &["psql postgresql://good/app"],
+            &["psql postgresql://good/app?host=evil", "psql postgresql://good/app?hostaddr=1.2.3.4&user=x"],
+        ),
+        ("docker pull redis*", &["docker pull redis:7", "docker pull redis"], &["docker pull redis.evil.com/x"]),
+        ("docker run -e NOTE=* app", &["docker run -e NOTE=a,b:c app"], &[]),
+        ("git commit -m fix*", &["git commit -m fix:␣a␣b"], &[]),
+        ("git commit --message=fix*", &["git commit --message=fix:␣a␣b"], &[]),
+        ("git push origin feature*", &["git push origin feature/a"], &["git push origin feature:main"]),
+        ("git show HEAD*", &["git show HEAD~1:src/x", "git show HEAD@{1}"], &[]),
+        ("gh api repos/acme/*", &["gh api repos/acme/x/issues?state=open&per_page=5"], &[]),
+        ("gh issue create -t bug* -b *", &["gh issue create -t bug:␣a -b b␣c"], &[]),
+        ("kubectl patch deploy web -p *", &["kubectl patch deploy web -p {\"a\":1}"], &[]),
+        ("kubectl get pods -l app=*", &["kubectl get pods -l app=x,tier=y"], &[]),
+    ]);
+}
