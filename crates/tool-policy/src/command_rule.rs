@@ -15,7 +15,7 @@ use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, Script
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
-use crate::wildcard::{STAR, Wildcard, joined};
+use crate::wildcard::{STAR, StarInWord, Wildcard, joined};
 
 /// A compiled Bash pattern.
 #[derive(Clone, Debug)]
@@ -303,9 +303,9 @@ impl CommandRule {
         words.matches_within_words(text, |star| {
             let is_code = first == Some(star.before) || star.previous.starts_with('-') || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
-            // The rest of a statement would be a comment.
-            let comments = holds_statements && star.stands_for.contains("--");
-            (!may_quote || star.stands_for.chars().all(is_name)) && !comments && hosts::stays_within(entry, star, only_reads)
+            (!may_quote || star.stands_for.chars().all(is_name))
+                && (!holds_statements || is_part_of_statement(star))
+                && hosts::stays_within(entry, star, only_reads)
         })
     }
 
@@ -715,6 +715,17 @@ fn apart(program: &str, arguments: &[String]) -> Option<Box<(Wildcard, Vec<Strin
         None => harmless_apart(program, arguments)?,
     };
     Some(Box::new((Wildcard::words_of(&words), harmless)))
+}
+
+/// Returns whether a star in a statement of SQL stands for a part of a name or of a string there, or for a number: the name of a column in
+/// the place of a value would take every row (`where id = *`).
+fn is_part_of_statement(star: &StarInWord<'_>) -> bool {
+    let before = star.before.trim_end();
+    let is_value = before.contains(char::is_whitespace) && before.ends_with(|mark: char| "=<>(,+-*/%|".contains(mark));
+    let in_string = before.matches(['\'', '"']).count() % 2 == 1;
+    let is_number = || star.stands_for.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
+    // The rest of a statement would be a comment.
+    !star.stands_for.contains("--") && (!is_value || in_string || is_number())
 }
 
 fn is_subset(options: &[String], of: &[String]) -> bool {
