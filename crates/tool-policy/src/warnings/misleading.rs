@@ -43,7 +43,10 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
     // A script such as `test:unit`, an address, or a part of one.
     let last = specifier.strip_suffix(":*").and_then(|_| words.last()).and_then(|word| word.strip_suffix(":*"));
     let runs_scripts = programs::by_base_name(program).harmless.is_some_and(|_| words.len() > 2);
-    if let Some(last) = last.filter(|last| runs_scripts || last.contains(['@', ':', '/'])) {
+    // `git push origin HEAD:*`
+    let is_refspec =
+        words.len() > 3 && programs::by_base_name(program).is_git() && ["fetch", "pull", "push"].contains(&words[1]);
+    if let Some(last) = last.filter(|last| runs_scripts || is_refspec || last.contains(['@', ':', '/'])) {
         return Some(format!(
             "`:*` at the end of `{pattern}` means ` *`, and not a word that begins with `{last}:`; write `{last} *`, or \
              `{last}:**` for such words"
@@ -200,8 +203,13 @@ mod tests {
         check("Bash(./scripts/*)", "does not keep to `./scripts/`");
         check("Bash(ls*)", "every program whose name begins with `ls`");
         check("Bash(ls:* -l)", "is text");
-        for text in ["Bash(npm run test:*)", "Bash(scp a host:in:*)", "Bash(git push git@h:*)", "Bash(curl http://h:*)"]
-        {
+        for text in [
+            "Bash(npm run test:*)",
+            "Bash(scp a host:in:*)",
+            "Bash(git push git@h:*)",
+            "Bash(git push origin HEAD:*)",
+            "Bash(curl http://h:*)",
+        ] {
             check(text, "means ` *`, and not a word that begins with");
         }
         for text in ["Bash(git log:*)", "Bash(git remote show:*)", "Bash(npm run:*)", "Bash(make check:*)"] {
