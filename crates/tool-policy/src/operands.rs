@@ -1,6 +1,7 @@
 //! Operands that a rule must spell: those that a program takes for commands, for code, or for a place elsewhere.
 
 use crate::fetch;
+use crate::harmless::TARGET;
 use crate::options::GivenOption;
 use crate::programs::{self, CommandOperands, Effect, Names, Program};
 use crate::wildcard::STAR;
@@ -28,6 +29,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
             begin.starts_with(['|', '<', '>']) || word.ends_with('|')
         }
         CommandOperands::Listed => word.starts_with('@'),
+        CommandOperands::Sources => false,
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
@@ -64,6 +66,10 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         _ => GivenOption::word(word, Effect::Commands),
     };
     match program.commands {
+        CommandOperands::Sources => {
+            let source = |word| GivenOption { id: TARGET.into(), ..GivenOption::word(word, Effect::Leads) };
+            sources(arguments).map(source).collect()
+        }
         CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
         CommandOperands::Specifiers => {
             first_operand(arguments).filter(|word| is_command(word)).into_iter().map(found).collect()
@@ -77,6 +83,13 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
+}
+
+/// Returns the files of code of which `go run` makes a program: those next to each other.
+fn sources(arguments: &[String]) -> impl Iterator<Item = &String> {
+    let is_source = |word: &&String| word.ends_with(".go") && !word.starts_with('-');
+    let runs = arguments.iter().skip_while(|word| *word != "run");
+    runs.skip_while(move |word| !is_source(word)).take_while(is_source)
 }
 
 /// Returns the first operand, unless a star stands in its place.

@@ -30,7 +30,12 @@ pub(super) const TABLE: &[Program] = &[
         ..tool(&["pnpm", "yarn"], &PNPM, "Cw")
     },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
-    Program { subcommands: true, options: Options::ONE_DASH, ..closed(Class::Runs, &["go"], &GO) },
+    Program {
+        subcommands: true,
+        options: Options::ONE_DASH,
+        commands: CommandOperands::Sources,
+        ..closed(Class::Runs, &["go"], &GO)
+    },
     Program {
         subcommands: true,
         versioned: true,
@@ -124,7 +129,6 @@ const UV: HarmlessOptions = HarmlessOptions {
 
 const GRADLE: HarmlessOptions = HarmlessOptions {
     flags: "adhimqsSvw",
-    values: "P",
     clusters: true,
     long: "all build-cache configuration-cache console continue daemon debug dry-run full-stacktrace help info no-build-cache \
         no-configuration-cache no-daemon no-parallel offline parallel quiet refresh-dependencies rerun-tasks stacktrace tests version warn \

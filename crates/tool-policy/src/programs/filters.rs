@@ -107,6 +107,8 @@ pub(super) const TABLE: &[Program] = &[
                     writes("s", "split-exp"),
                     scripts("", "expression"),
                     scripts("", "from-file"),
+                    // It leaves only that part, or writes it as well.
+                    alters("f", "front-matter"),
                 ],
                 "oIp",
             ),

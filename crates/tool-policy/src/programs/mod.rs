@@ -164,6 +164,8 @@ pub(crate) enum CommandOperands {
     Opened,
     /// For `gcc`: a file that contains further options, `@FILE`.
     Listed,
+    /// For `go run`: files of code next to each other, of which the program is made.
+    Sources,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
     /// For `openssl` and `nix`: an address or a library in the place of a file, as an option's value, too.
@@ -249,6 +251,8 @@ pub(crate) struct Options {
     pub attached: &'static str,
     /// Letters whose value is the script of an interpreter.
     pub script_files: &'static str,
+    /// Options whose value, the next word, names the code that is run. What stands behind it is that code's own (`python3 -m pytest`, `java -jar x`).
+    pub naming_code: Names,
     /// Guarded options that give an interpreter code in place of a script.
     pub code: Names,
     /// Whether a script may follow that code (`lua -e CODE SCRIPT`).
@@ -298,12 +302,14 @@ pub(crate) struct Anywhere {
     pub switches: Names,
     /// Long options with a value in their own word.
     pub valued: Names,
+    /// Long options whose value is in their own word, or the next word.
+    pub pairs: Names,
     /// Letters and long options without a value that only change what is printed. A rule without a star grants them, too.
     pub printing: (&'static str, Names),
 }
 
 impl Anywhere {
-    const NONE: Self = Self { flags: "", values: "", switches: "", valued: "", printing: ("", "") };
+    const NONE: Self = Self { flags: "", values: "", switches: "", valued: "", pairs: "", printing: ("", "") };
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -346,6 +352,8 @@ pub(crate) struct HarmlessOptions {
     pub end: OptionsEnd,
     /// Those among the long ones that have no value, if they and the letters mean the same in every position.
     pub switches: Names,
+    /// Further long options and letters without a value, harmless or not.
+    pub bare: Names,
     /// Options among them that run a later step although an earlier one failed, was left out, or has not ended.
     pub reordering: Names,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
@@ -373,6 +381,7 @@ impl Options {
         values: "",
         attached: "",
         script_files: "",
+        naming_code: "",
         code: "",
         code_first: false,
         valued: "",
@@ -430,7 +439,7 @@ impl HarmlessOptions {
     /// Returns those that mean the same in every position.
     pub fn anywhere(&self) -> Anywhere {
         let Self { flags, values, switches, long, .. } = *self;
-        Anywhere { flags, values, switches, valued: long, printing: ("", "") }
+        Anywhere { flags, values, switches, valued: long, ..Anywhere::NONE }
     }
 
     const NONE: Self = Self {
@@ -448,6 +457,7 @@ impl HarmlessOptions {
         gives_operand: "",
         end: OptionsEnd::Dashes,
         switches: "",
+        bare: "",
         reordering: "",
         behind: None,
         unordered: "",

@@ -296,7 +296,7 @@ fn a_choice_of_a_rule_is_not_made_again_with_its_value_attached() {
             &["mvn -f a.xml -DskipTests=false -Dtest=A test"],
             &["-fevil.xml", "-qfevil.xml", "-Xeqfx", "-Dmaven.ext.class.path=x test"],
         ),
-        ("gradle -b a.gradle", &["gradle -b a.gradle -Pbuild=x test"], &["-bevil", "-qbevil"]),
+        ("gradle -b a.gradle -Pbuild=x", &["gradle -b a.gradle -Pbuild=x test"], &["-bevil", "-qbevil", "-Pcmd=y"]),
         ("docker exec -it web", &["docker exec -it web psql -Upostgres"], &[]),
         ("pip install -i https://i", &["pip install -i https://i x"], &["-qqqihttps://evil x"]),
         (
