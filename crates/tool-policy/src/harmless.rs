@@ -245,6 +245,7 @@ impl Reader {
                     return match at + letter.len_utf8() < option.len() {
                         true if self.values.contains(letter) => Next::Own,
                         false if self.values.contains(letter) => Next::Value,
+                        _ if programs::contains(self.known.bare, option) => Next::Own,
                         _ => Next::Either,
                     };
                 }
@@ -272,6 +273,7 @@ impl Reader {
             true => self.behind_long(long),
             false if value.is_some() => Next::Own,
             false if programs::contains(self.valued, name) => Next::Value,
+            false if programs::contains(self.known.bare, name) => Next::Own,
             false => Next::Either,
         }
     }
@@ -282,6 +284,7 @@ impl Reader {
         match programs::contains(self.known.switches, option) {
             _ if option.contains('=') || !self.doubts => Next::Own,
             true => Next::Own,
+            false if programs::contains(self.known.bare, option) => Next::Own,
             false if knows_switches => Next::Value,
             false => Next::Either,
         }

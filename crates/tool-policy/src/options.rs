@@ -136,7 +136,7 @@ pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
 
 /// Returns the index of the module that an interpreter runs, behind `-m` and options in front of it.
 fn module(program: &Program, rule: &[String]) -> Option<usize> {
-    if !programs::contains(program.options.code, "m") {
+    if !programs::contains(program.options.naming_code, "-m") {
         return None;
     }
     let mut at = 1;
@@ -152,7 +152,7 @@ fn module(program: &Program, rule: &[String]) -> Option<usize> {
 
 /// Returns the options of a module in the same word as `-m`, and of the words behind it.
 fn of_attached_module(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    if !programs::contains(program.options.code, "m") {
+    if !programs::contains(program.options.naming_code, "-m") {
         return Vec::new();
     }
     let attached = |word: &String| {
@@ -356,10 +356,9 @@ pub(super) fn up_to_script(program: &str, fixed: &[String]) -> Option<usize> {
     let program = programs::by_base_name(program);
     let quiet = leading_flags(program, fixed);
     let end = match &fixed[quiet..] {
+        [option, _, ..] if programs::contains(program.options.naming_code, option) => Some(2),
         _ if !program.interpreter || program.class == Class::Wrapper => None,
         [script, ..] if !script.starts_with('-') && !script.is_empty() => Some(1),
-        // That of Python.
-        [option, _, ..] if option == "-m" && programs::contains(program.options.code, "m") => Some(2),
         _ => None,
     };
     end.map(|end| end + quiet)

@@ -59,7 +59,9 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
     flags: "hqv",
     clusters: true,
     long: "bail cached-only check coverage filter frozen help ignore json no-check no-lock quiet silent timeout todo version",
-    end: OptionsEnd::Passed("run task"),
+    bare: "A allow-all allow-env allow-ffi allow-hrtime allow-import allow-net allow-read allow-run allow-sys allow-write cached-only \
+        frozen help json no-check no-lock no-prompt quiet silent todo version",
+    end: OptionsEnd::Passed("run task x"),
     ..HarmlessOptions::NONE
 };
 
@@ -76,6 +78,7 @@ pub(super) const TABLE: &[Program] = &[
                 "uB",
                 Options {
                     code: "c m",
+                    naming_code: "-m",
                     valued: "check-hash-based-pycs",
                     // With `-v` alone it traces modules and reads its code from standard input.
                     ..Options::new(
@@ -193,6 +196,6 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         commands: CommandOperands::Listed,
         harmless: Some(&only("", "help version")),
-        ..Program::with(Class::Runs, &["java"], Options::ONE_DASH)
+        ..Program::with(Class::Runs, &["java"], Options { naming_code: "-jar", ..Options::ONE_DASH })
     },
 ];
