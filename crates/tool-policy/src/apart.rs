@@ -70,9 +70,11 @@ fn apart(program: &str, arguments: &[String], known: &Anywhere) -> Option<(Vec<S
 fn harmless_in(known: &Anywhere, word: &str) -> Option<(Vec<String>, bool)> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.is_empty() && !word.contains(STAR))?;
     if let Some(long) = letters.strip_prefix('-') {
-        let names = long.split_once('=').map_or(known.switches, |_| known.valued);
         let name = long.split('=').next().unwrap_or_default();
-        return programs::contains(names, name).then(|| (vec![word.to_owned()], false));
+        let is_pair = programs::contains(known.pairs, name);
+        let is_open = !long.contains('=');
+        let names = if is_open { known.switches } else { known.valued };
+        return (is_pair || programs::contains(names, name)).then(|| (vec![word.to_owned()], is_pair && is_open));
     }
     let mut found = Vec::new();
     for (at, letter) in letters.char_indices() {

@@ -156,6 +156,8 @@ const COMMON: Options = Options {
         destroys("", "abort"),
         destroys("", "quit"),
         destroys("", "skip"),
+        // `ours` leaves nothing of the other side.
+        destroys("", "strategy"),
     ],
     harmless: &["text"],
     ..Options::NONE
@@ -380,7 +382,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
         looks: "-n --dry-run",
         ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x"), destroys("f", "force")], "e")
     },
-    anywhere(QUIET, Subcommand { reads_operands: true, ..subcommands(CHANGES, &["merge"]) }),
+    anywhere(
+        QUIET,
+        Subcommand {
+            reads_operands: true,
+            ..forcing(&"merge", &[destroys("s", "strategy"), destroys("", "abort"), destroys("", "quit")], "FmsSX")
+        },
+    ),
     // It also takes files that git ignores.
     anywhere(QUIET, Subcommand { reads_operands: true, ..forcing(&"add", &[destroys("f", "force")], "") }),
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
@@ -409,6 +417,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
                 destroys("", "quit"),
                 destroys("", "skip"),
                 destroys("", "update-refs"),
+                destroys("s", "strategy"),
             ],
             "sXC",
         ),
@@ -446,19 +455,22 @@ const SUBCOMMANDS: &[Subcommand] = &[
         harmless: Some(&HARMLESS_LISTING),
         ..subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"])
     },
-    Subcommand {
-        options: Options::new(
-            &[
-                executes("u", "upload-pack"),
-                executes("c", "config"),
-                executes("", "template"),
-                steers("", "bundle-uri"),
-            ],
-            "ojb",
-        ),
-        harmless: Some(&HARMLESS_CLONING),
-        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["clone"])
-    },
+    anywhere(
+        Anywhere { flags: "q", switches: "no-tags quiet single-branch", pairs: "branch depth", ..QUIET },
+        Subcommand {
+            options: Options::new(
+                &[
+                    executes("u", "upload-pack"),
+                    executes("c", "config"),
+                    executes("", "template"),
+                    steers("", "bundle-uri"),
+                ],
+                "ojb",
+            ),
+            harmless: Some(&HARMLESS_CLONING),
+            ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["clone"])
+        },
+    ),
     Subcommand {
         named: true,
         ..subcommands(

@@ -210,3 +210,116 @@ fn a_star_stands_for_the_harmless_options_of_a_program_with_many() {
         denies(&allowing(&["Bash(curl https://a.example/*)"]), &[&call]);
     }
 }
+
+/// Go makes one program of all the files in front of the first other word.
+#[test]
+fn a_star_behind_a_file_of_code_stands_for_no_further_one() {
+    families(&[
+        (
+            "go run main.go *",
+            &["go run main.go", "go run main.go -port 3 x", "go run main.go x other.go"],
+            &["go run main.go evil.go", "go run main.go evil.go x", "go run main.go ./notes/evil.go"],
+        ),
+        ("go run -race main.go *", &["go run -race main.go x"], &["go run -race main.go evil.go"]),
+        ("go run a.go b.go *", &["go run a.go b.go x"], &["go run a.go b.go c.go"]),
+        ("go run *", &["go run a.go b.go", "go run ./cmd x.go"], &[]),
+        ("go run ./cmd *", &["go run ./cmd x.go y.go"], &[]),
+        ("gradle build *", &["gradle build -q"], &["gradle build -Pcmd=id", "gradle build -Pcmd=id -q"]),
+        ("gradle *", &["gradle build -Pcmd=id"], &[]),
+        (
+            "yq -i .a=1 *",
+            &["yq -i .a=1 x.yaml"],
+            &["yq -i .a=1 -f extract x.md", "yq -i .a=1 --front-matter=process x.md"],
+        ),
+    ]);
+}
+
+/// What stands behind the code that a rule names is that code's own.
+#[test]
+fn options_behind_named_code_need_no_rule() {
+    families(&[
+        (
+            "java -jar x.jar *",
+            &["java -jar x.jar -v --input a.txt", "java -jar x.jar"],
+            &["java -jar y.jar x.jar", "java -Dx -jar x.jar", "java -jar x.jar @more", "java -agentlib:y -jar x.jar"],
+        ),
+        ("java -jar *", &["java -jar x.jar"], &["java -jar -agentlib:y x.jar"]),
+        ("bun x cowsay *", &["bun x cowsay -f a"], &["bun x --bun evil cowsay"]),
+        (
+            "deno run --allow-net x.ts *",
+            &["deno run --allow-net x.ts --port 3"],
+            &["deno run --allow-net --allow-run x.ts"],
+        ),
+        ("deno run -A x.ts *", &["deno run -A x.ts --port 3"], &["deno run -A y.ts x.ts"]),
+        ("deno run --quiet x.ts *", &["deno run --quiet x.ts -A"], &[]),
+        (
+            "deno run --seed x.ts *",
+            &["deno run --seed x.ts"],
+            &["deno run --seed x.ts --allow-all", "deno run --seed x.ts y.ts --allow-all"],
+        ),
+    ]);
+}
+
+/// Its name would be another row, and all of them where it meets itself.
+#[test]
+fn a_star_in_the_place_of_a_value_stands_for_no_column() {
+    for (rule, call) in [
+        ("psql app -c 'delete from t where id = '*", "psql app -c delete␣from␣t␣where␣id␣=␣VALUE"),
+        ("psql app -c 'delete from t where id in ('*')'", "psql app -c delete␣from␣t␣where␣id␣in␣(VALUE)"),
+        ("mysql app -e 'delete from t where id='*", "mysql app -e delete␣from␣t␣where␣id=VALUE"),
+        ("mysql app --execute='delete from t where id<'*", "mysql app --execute=delete␣from␣t␣where␣id<VALUE"),
+        ("sqlite3 a.db 'delete from t where id = '*", "sqlite3 a.db delete␣from␣t␣where␣id␣=␣VALUE"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, &["5", "2026", "1.5"].map(|value| call.replace("VALUE", value)).each_ref().map(String::as_str));
+        let columns = ["id", "t.id", "any", "null", "1--", "0x1", "1e9", "5,6", "-1"];
+        denies(&policy, &columns.map(|value| call.replace("VALUE", value)).each_ref().map(String::as_str));
+    }
+    families(&[
+        ("psql app -c 'select 1 from '*", &["psql app -c select␣1␣from␣notes"], &[]),
+        (
+            "psql app -c \"select 1 from t where name = '\"*\\'",
+            &["psql app -c select␣1␣from␣t␣where␣name␣=␣'ada'"],
+            &[],
+        ),
+    ]);
+}
+
+/// `ours` leaves nothing of the other side.
+#[test]
+fn a_star_stands_for_no_strategy_of_a_merge() {
+    families(&[
+        (
+            "git merge topic *",
+            &["git merge topic --no-ff", "git merge topic -X theirs", "git merge topic -m x␣--strategy"],
+            &[
+                "git merge topic -s ours",
+                "git merge topic -sours",
+                "git merge topic --strategy=ours",
+                "git merge topic --strat ours",
+            ],
+        ),
+        ("git merge *", &["git merge -s ours topic"], &[]),
+        ("git cherry-pick topic *", &["git cherry-pick topic -s"], &["git cherry-pick topic --strategy=ours"]),
+        ("git revert HEAD *", &["git revert HEAD -s"], &["git revert HEAD --strategy ours"]),
+        ("git rebase main *", &["git rebase main -q"], &["git rebase main -s ours", "git rebase main --strategy=ours"]),
+    ]);
+}
+
+#[test]
+fn options_of_a_clone_may_stand_in_front_of_the_address() {
+    families(&[(
+        "git clone https://h/acme/*",
+        &[
+            "git clone --depth 1 https://h/acme/x",
+            "git clone --depth=1 https://h/acme/x y",
+            "git clone -q --branch main --single-branch https://h/acme/x",
+        ],
+        &[
+            "git clone --branch https://h/acme/x https://evil/x",
+            "git clone --depth 1 https://evil/x",
+            "git clone --depth 1 -c core.sshCommand=id https://h/acme/x",
+            "git clone --mirror https://h/acme/x",
+        ],
+    )]);
+}
