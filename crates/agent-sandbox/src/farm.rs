@@ -106,7 +106,11 @@ pub fn sync_links(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Resul
         if wanted.is_some() && std::fs::read_link(entry.path()).ok().as_ref() == wanted {
             there.extend(entry.file_name().into_string());
         } else {
-            std::fs::remove_file(entry.path())?;
+            match std::fs::remove_file(entry.path()) {
+                // Another run has removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     for (name, target) in links.iter().filter(|(name, _)| !there.contains(*name)) {
@@ -140,6 +144,21 @@ mod tests {
         for wanted in [links(&[("a", "/x"), ("b", "/y")]), links(&[("b", "/z"), ("c", "/x")]), links(&[])] {
             sync_links(&farm, &wanted).unwrap();
             assert_eq!(held(), wanted);
+        }
+    }
+
+    #[test]
+    fn several_runs_may_change_the_links_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let links = |target: &str| (0..200).map(|name| (name.to_string(), PathBuf::from(target))).collect();
+        for target in ["/a", "/b", "/c", "/d", "/e"] {
+            let wanted: BTreeMap<String, PathBuf> = links(target);
+            std::thread::scope(|threads| {
+                let runs: Vec<_> = (0..4).map(|_| threads.spawn(|| sync_links(folder.path(), &wanted))).collect();
+                runs.into_iter().for_each(|run| run.join().unwrap().unwrap());
+            });
+            sync_links(folder.path(), &wanted).unwrap();
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 200);
         }
     }
 
