@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::listener::HasLogin;
 use super::sessions::form_token;
 use super::{Web, error};
 
@@ -83,6 +84,9 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
 pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
     match session_in(&web, request.headers()) {
         Some(session) => {
+            if let Some(connection) = request.extensions().get::<HasLogin>() {
+                connection.note();
+            }
             request.extensions_mut().insert(session);
             next.run(request).await
         }

@@ -5,11 +5,16 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_sandbox::relay::RelayedListener;
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,7 +23,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::config::ListenAddress;
 
-/// Maximum number of connections. At the limit the oldest is closed, so callers without a login cannot exhaust the descriptors.
+/// Maximum number of connections. At the limit the oldest is closed that has no login, or else the oldest. So callers without a login
+/// cannot exhaust the descriptors, and disturb no one who has one.
 const CONNECTIONS: usize = 256;
 
 /// The local port for a tunnel to a socket, as browsers cannot open a socket.
@@ -86,7 +92,7 @@ impl Listener {
             Self::Unix(_, path) => Some(SocketFileGuard(path.clone())),
         };
         let mut connections = JoinSet::new();
-        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        let mut open: VecDeque<OpenConnection> = VecDeque::new();
         loop {
             let accepted = async {
                 match &self {
@@ -97,15 +103,16 @@ impl Listener {
             tokio::select! {
                 accepted = accepted => match accepted {
                     Ok(stream) => {
-                        open.retain(|connection| !connection.is_finished());
-                        if open.len() >= CONNECTIONS && let Some(oldest) = open.pop_front() {
-                            oldest.abort();
+                        open.retain(|connection| !connection.task.is_finished());
+                        if open.len() >= CONNECTIONS {
+                            close_oldest(&mut open);
                         }
-                        let router = router.clone();
-                        open.push_back(match stream {
-                            Stream::Tcp(stream) => connections.spawn(serve(stream, router)),
-                            Stream::Unix(stream) => connections.spawn(serve(stream, router)),
-                        });
+                        let (router, login) = (router.clone(), HasLogin::default());
+                        let task = match stream {
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, login.clone(), router)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, login.clone(), router)),
+                        };
+                        open.push_back(OpenConnection { task, login });
                     }
                     Err(error) => {
                         // Most likely the process is out of descriptors. Some will be free soon.
@@ -119,16 +126,49 @@ impl Listener {
     }
 }
 
+/// Whether a connection has had a request with a valid session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HasLogin(Arc<AtomicBool>);
+
+impl HasLogin {
+    /// Notes a request with a valid session.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct OpenConnection {
+    task: AbortHandle,
+    login: HasLogin,
+}
+
+/// Closes the oldest connection without a login, or the oldest if all have one.
+fn close_oldest(open: &mut VecDeque<OpenConnection>) {
+    let has_none = |connection: &OpenConnection| !connection.login.0.load(Ordering::Relaxed);
+    let oldest = open.iter().position(has_none).unwrap_or_default();
+    if let Some(oldest) = open.remove(oldest) {
+        oldest.task.abort();
+    }
+}
+
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 /// Serves one connection.
-async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
+async fn serve<S>(stream: S, login: HasLogin, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(login.clone());
+        router.call(request)
+    });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    if let Err(error) = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await {
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(%error, "a connection of the page's broke");
     }
 }

@@ -437,6 +437,27 @@ fn times_are_those_of_whoever_looks() {
 }
 
 #[test]
+fn connections_without_a_login_close_none_with_one() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let mut events = TcpStream::connect(page.address).unwrap();
+    write!(events, "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", page.address).unwrap();
+    let mut head = [0; 15];
+    events.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    let silent: Vec<TcpStream> = (0..600).map(|_| TcpStream::connect(page.address).unwrap()).collect();
+    // It is accepted behind all of them.
+    assert_eq!(page.get("/", &cookie).status, 200);
+    events.set_nonblocking(true).unwrap();
+    let mut rest = [0; 64 * 1024];
+    let end = std::iter::repeat_with(|| events.read(&mut rest)).find(|read| !matches!(read, Ok(1..)));
+    assert_eq!(end.unwrap().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "the stream is open");
+    drop(silent);
+    service.stop();
+}
+
+#[test]
 fn a_link_leads_to_the_page_wherever_it_listens() {
     // Any address of this machine.
     let page = Page::new();
