@@ -167,7 +167,7 @@ fn words(problems: &[Problem]) -> String {
 }
 
 fn log(problem: &Problem) {
-    let place = format!("{}:{}:{}", problem.file.display(), problem.line, problem.column);
+    let place = problem.place();
     if problem.is_error() {
         tracing::warn!("{place}: {}; it does not fire until that is put right", problem.message);
     } else {

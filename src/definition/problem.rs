@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Definition, DefinitionId, Kind};
 use crate::home::Home;
@@ -35,6 +35,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The file, relative to the data folder.
+    #[serde(serialize_with = "as_text")]
     pub file: PathBuf,
     /// Counted from 1. 1 if the problem concerns the file as a whole.
     pub line: u32,
@@ -56,6 +57,12 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Returns the place as `FILE:LINE:COLUMN`, with control characters escaped.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{}:{}:{}", plain(&self.file.to_string_lossy()), self.line, self.column)
+    }
+
     /// Creates a problem of `file` as a whole.
     #[must_use]
     pub fn of_file(file: &Path, severity: Severity, message: impl Into<String>, hint: Option<String>) -> Self {
@@ -115,6 +122,11 @@ impl Problem {
     }
 }
 
+/// A name of a file may be no UTF-8.
+fn as_text<S: Serializer>(file: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&file.to_string_lossy())
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.severity)?;
@@ -122,7 +134,7 @@ impl fmt::Display for Problem {
             write!(f, "{kind} {}: ", quoted(id.as_str()))?;
         }
         writeln!(f, "{}", plain(&self.message))?;
-        write!(f, "  --> {}:{}:{}", plain(&self.file.to_string_lossy()), self.line, self.column)?;
+        write!(f, "  --> {}", self.place())?;
         if let Some(hint) = &self.hint {
             write!(f, "\nhint: {}", plain(hint))?;
         }

@@ -1,12 +1,36 @@
 //! A bad file is one located problem; everything else still fires.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 
 use chrono::TimeDelta;
 
 use crate::support::bot::{TestBot, now, reminder};
 
 const BOTH: &str = "background: true\nallowed_tools:\n  - Read\ndisallowed_tools:\n  - WebFetch\n";
+
+/// A name may be any bytes but `/` and NUL.
+#[test]
+fn a_name_that_is_no_text_is_a_problem_in_json_and_in_the_log() {
+    let bot = TestBot::new();
+    bot.write("reminders/keep.md", &reminder(now() + TimeDelta::hours(9), "", "one"));
+    for name in [&b"\xff\xfe.md"[..], b"two\nlines.md"] {
+        fs::write(bot.path("reminders").join(OsStr::from_bytes(name)), "no head\n").unwrap();
+    }
+    let service = bot.start();
+    let json = |command: &str, code: i32| {
+        let said = bot.run(["--json", command]);
+        assert_eq!(said.code, code, "{said:?}");
+        serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap()
+    };
+    let checked = json("check", 1);
+    let files: Vec<&str> = checked["problems"].as_array().unwrap().iter().filter_map(|p| p["file"].as_str()).collect();
+    assert_eq!(files, ["reminders/two\nlines.md", "reminders/\u{fffd}\u{fffd}.md"], "{checked:#}");
+    assert_eq!(json("status", 1)["problems"].as_array().map(Vec::len), Some(2));
+    let (_, log) = service.stop();
+    assert!(log.contains("reminders/two\\nlines.md:1:1") && !log.contains("reminders/two\n"), "{log}");
+}
 
 #[test]
 fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
