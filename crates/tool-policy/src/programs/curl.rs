@@ -1,11 +1,12 @@
 //! Programs that connect to hosts. Only a few known options of `curl` and `wget` are harmless. A rule must spell every
 //! other one.
 
-use super::{Class, Names, Program, Syntax};
+use super::{Class, Names, Options, Program, Syntax, steers};
 
 pub(super) const TABLE: &[Program] = &[
     Program {
         syntax: Syntax::Fetch(&CURL),
+        host_options: "-x --connect-to --preproxy --proxy --resolve --socks4 --socks4a --socks5 --socks5-hostname",
         writes_operands: true,
         instructed_by: "-K -T -b -E --config --upload-file --netrc-file --cookie --cert --key --cacert --proxy-cert --proxy-key \
             --proxy-cacert --crlfile --etag-compare --variable",
@@ -13,11 +14,14 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         syntax: Syntax::Fetch(&WGET),
+        host_options: "-e --execute",
         writes_operands: true,
         instructed_by: "-i --input-file --config --post-file --body-file --load-cookies --certificate --private-key",
         ..Program::new(Class::Fetches, &["wget"])
     },
-    Program::new(Class::Fetches, &["dig", "host", "nslookup", "ping"]),
+    // A file of names to ask for.
+    Program::with(Class::Fetches, &["dig"], Options::new(&[steers("f", "f")], "bcfkmpqtxy")),
+    Program::new(Class::Fetches, &["host", "nslookup", "ping"]),
 ];
 
 /// Options of one program, with those that go no further than a plain request.

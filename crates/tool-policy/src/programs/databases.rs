@@ -25,12 +25,19 @@ pub(super) const TABLE: &[Program] = &[
     postgres(&["clusterdb", "createdb", "dropdb", "reindexdb", "vacuumdb"], "hpU", &PG_TOOL),
     postgres(&["pg_isready"], "hpU", &PG_TOOL),
     postgres(&["pg_basebackup", "pgbench"], "hpU", &HarmlessOptions::ONLY_OPERANDS),
-    Program { local_sockets: true, options: MYSQL_OPTIONS, ..closed(Class::Unknown, &["mariadb", "mysql"], &MYSQL) },
     Program {
+        local_sockets: true,
+        host_options: "-h --host",
+        options: MYSQL_OPTIONS,
+        ..closed(Class::Unknown, &["mariadb", "mysql"], &MYSQL)
+    },
+    Program {
+        host_options: "-h --host",
         options: Options { attached: "p", loose_names: true, ..Options::new(&[], "PShu") },
         ..closed(Class::Unknown, &["mariadb-dump", "mysqldump"], &MYSQL_DUMP)
     },
     Program {
+        host_options: "-h --host",
         options: Options {
             attached: "p",
             loose_names: true,
@@ -39,7 +46,7 @@ pub(super) const TABLE: &[Program] = &[
         },
         ..closed(Class::Unknown, &["mariadb-admin", "mysqladmin"], &MYSQL_ADMIN)
     },
-    Program { local_sockets: true, ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
+    Program { local_sockets: true, host_options: "-h", ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
 ];
 
 /// A tool of PostgreSQL. `values`: see [`Options::values`].

@@ -16,7 +16,7 @@ const NAME: &str = "git";
 pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     syntax: Syntax::Git,
-    texts: "-G -m -S --author --date --format --grep --message --pretty --since --trailer --until",
+    texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[
         "/usr/lib/git-core",
         "/usr/libexec/git-core",

@@ -29,7 +29,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         doing_more: &[("gist", "--"), ("repo", "-- :")],
-        texts: "-a -b -F -f -l -n -q -S -t --body --field --jq --label --message --notes --raw-field --search --template --title",
+        host_options: "--hostname",
+        texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
         commands: CommandOperands::Repositories,
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },

@@ -11,7 +11,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
-        texts: "-a -c -e -f -l -m --author --env --filter --format --label --message",
+        texts: "-e -l -m --author --env --filter --format --label --message",
         container: Some(&CONTAINER),
         commands: CommandOperands::Contexts,
         ..closed(Class::Runs, names, &CONTAINERS)
