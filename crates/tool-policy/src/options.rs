@@ -333,21 +333,53 @@ pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
 /// Returns whether the first star of a rule with more words behind it is in the place of the subcommand or script of a program.
 pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     let program = programs::by_base_name(program);
-    // An option before it may take the star for its value.
-    let is_flag = |word: &&String| match word.strip_prefix("--") {
-        Some(long) => long.contains('='),
-        None => {
-            let letter = word.strip_prefix('-').and_then(|letters| letters.chars().last());
-            program.interpreter && letter.is_some_and(|letter| !program.options.values.contains(letter))
-        }
+    let rest = behind_own_options(program, rule);
+    // Behind `run` is the script.
+    let runs = |word: &String| match program.harmless.map(|known| known.end) {
+        Some(OptionsEnd::Passed(subcommands)) => programs::contains(subcommands, word),
+        _ => false,
     };
-    let mut words = rule.iter().skip_while(is_flag);
-    let (Some(first), Some(next)) = (words.next(), words.next()) else { return false };
+    if let [subcommand, rest @ ..] = rest
+        && runs(subcommand)
+    {
+        let rest = behind_own_options(program, rest);
+        return matches!(rest, [first, next, ..] if first.starts_with(STAR) && !next.starts_with('-'));
+    }
+    let [first, next, ..] = rest else { return false };
     let is_wrapper = || program.class == Class::Runs && program.starts == Some("") && !program.own_operand;
     let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
-    let is_script =
-        program.interpreter || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
+    let is_script = program.interpreter
+        || !program.options.naming_code.is_empty()
+        || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
     first.starts_with(STAR) && (program.subcommands || is_script || is_wrapper() || is_option())
+}
+
+/// Returns the words behind the options at the beginning. It ends at an option that may take the next word for its value, or not.
+fn behind_own_options<'a>(program: &Program, mut rule: &'a [String]) -> &'a [String] {
+    let options = &program.options;
+    let bare = program.harmless.map_or("", |known| known.bare);
+    let is_flag = |word: &str| {
+        let name = word.trim_start_matches('-');
+        if word.starts_with("--") {
+            return name.contains('=') || program.interpreter || programs::contains(bare, name);
+        }
+        let last = name.chars().last();
+        programs::contains(bare, name)
+            || (program.interpreter && last.is_some_and(|letter| !options.values.contains(letter)))
+    };
+    while let [option, rest @ ..] = rule
+        && option.starts_with('-')
+        && !option.contains(STAR)
+    {
+        let name = option.trim_start_matches('-');
+        let has_value = programs::contains(options.valued, name) || options.takes_next(option);
+        rule = match rest {
+            [_, rest @ ..] if has_value => rest,
+            _ if !has_value && is_flag(option) => rest,
+            _ => return rule,
+        };
+    }
+    rule
 }
 
 /// Returns the end of the words with which a rule names the script of an interpreter: `report.py`, or `-m pytest`. What stands behind them

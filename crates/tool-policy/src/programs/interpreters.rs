@@ -150,7 +150,13 @@ pub(super) const TABLE: &[Program] = &[
         )
     },
     interpreter(&["node"], NODE),
-    Program { subcommands: true, starts: Some("x"), options: NODE, ..closed(Class::Runs, &["bun", "deno"], &RUNTIME) },
+    Program {
+        subcommands: true,
+        starts: Some("x"),
+        commands: CommandOperands::Specifiers,
+        options: NODE,
+        ..closed(Class::Runs, &["bun", "deno"], &RUNTIME)
+    },
     Program {
         versioned: true,
         loads_from_folder: true,
@@ -196,6 +202,10 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         commands: CommandOperands::Listed,
         harmless: Some(&only("", "help version")),
-        ..Program::with(Class::Runs, &["java"], Options { naming_code: "-jar", ..Options::ONE_DASH })
+        ..Program::with(
+            Class::Runs,
+            &["java"],
+            Options { naming_code: "-jar", valued: "cp class-path classpath module-path p", ..Options::ONE_DASH },
+        )
     },
 ];
