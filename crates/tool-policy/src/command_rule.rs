@@ -11,7 +11,9 @@ use crate::harmless;
 use crate::hosts;
 use crate::operands;
 use crate::options::{self, GivenOption};
-use crate::programs::{self, CommandOperands, Effect, Options, OptionsEnd, ScriptOperands, Syntax, base_name, git};
+use crate::programs::{
+    self, CommandOperands, Effect, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax, base_name, git,
+};
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
@@ -128,7 +130,7 @@ impl CommandRule {
             rule.stars = Stars::Anything;
         } else if rule.stars == Stars::Operands && rule.chooses_what_runs() {
             rule.stars = Stars::Nothing;
-        } else if rule.stars == Stars::Operands && rule.runs_words() {
+        } else if rule.stars == Stars::Operands && (rule.runs_words() || rule.connects_by_git()) {
             rule.stars = Stars::SingleOperands;
         }
         rule
@@ -154,6 +156,17 @@ impl CommandRule {
         let Some(program) = self.program() else { return false };
         let entry = programs::by_base_name(program);
         !entry.takes_operands_anywhere() && self.rights(program).executes == Executes::Anything
+    }
+
+    /// Whether its operands are a remote and what is exchanged with it, in their order, and the rule names one behind a star (`git remote
+    /// set-url * URL`).
+    fn connects_by_git(&self) -> bool {
+        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
+        let mut behind = self.arguments().iter().skip_while(|word| !word.contains(STAR)).skip(1);
+        let names_more = behind.any(|word| !word.starts_with(['-', STAR]));
+        is_git
+            && names_more
+            && git::subcommand(self.arguments()).is_some_and(|subcommand| git::needs(Some(subcommand)).network)
     }
 
     /// Returns whether the rule grants no call at all, since its first star would choose what the program does.
@@ -293,18 +306,29 @@ impl CommandRule {
     /// Returns whether each star within a word stands for a part of what the word names there: of a host, or of code that has no marks for
     /// quotes.
     fn keeps_within_words(&self, words: &Wildcard, text: &str) -> bool {
-        let Some(program) = self.program().filter(|program| fetch::options(program).is_none()) else { return true };
+        let Some(program) = self.program() else { return true };
         let entry = programs::by_base_name(program);
+        if fetch::options(program).is_some() {
+            return words.matches_within_words(text, |star| hosts::stays_within_option(entry, star));
+        }
         let first =
             self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
-        let is_name = |letter: char| letter.is_alphanumeric() || "_.-".contains(letter);
+        // In front of a letter, and at the end, each letter may be a command or a flag (`s/a/b/*`).
+        let is_plain = |star: &StarInWord<'_>| {
+            let ends_before_mark = star.behind.starts_with(|letter: char| !letter.is_alphanumeric());
+            let is_number = |letter: char| letter.is_ascii_digit() || letter == ',';
+            let is_name = |letter: char| ends_before_mark && (letter.is_alphanumeric() || "_.-".contains(letter));
+            star.stands_for.chars().all(|letter| is_number(letter) || is_name(letter))
+        };
         let only_reads = self.only_reads();
         let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
         words.matches_within_words(text, |star| {
-            let is_code = first == Some(star.before) || star.previous.starts_with('-') || star.before.starts_with('-');
+            let is_script = !entry.interpreter && first == Some(star.before);
+            let is_value = entry.options.takes_next(star.previous) || star.previous.starts_with("--");
+            let is_code = is_script || is_value || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
-            (!may_quote || star.stands_for.chars().all(is_name))
-                && (!holds_statements || is_part_of_statement(star))
+            (!may_quote || is_plain(star))
+                && (!holds_statements || is_part_of_statement(entry, star))
                 && hosts::stays_within(entry, star, only_reads)
         })
     }
@@ -352,9 +376,29 @@ impl CommandRule {
     /// is a branch of the other side.
     fn naming_more(&self, arguments: &[String]) -> Option<String> {
         self.climbing(arguments)
+            .or_else(|| self.pushing_more(arguments))
             .or_else(|| self.leaving_host(arguments))
             .or_else(|| self.listing_more(arguments))
             .or_else(|| self.pushing_elsewhere(arguments))
+    }
+
+    /// Returns why a call pushes or deletes another branch besides those that the rule's last word stands for (`git push origin bot/*`).
+    fn pushing_more(&self, arguments: &[String]) -> Option<String> {
+        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
+        let deletes = || self.arguments().iter().any(|word| ["-d", "-D", "--delete"].contains(&word.as_str()));
+        let is_meant = match git::subcommand(self.arguments()) {
+            Some("push" | "send-pack") => true,
+            Some("branch" | "tag") => deletes(),
+            _ => false,
+        };
+        let (start, rest) = self.arguments().last()?.split_once(STAR).filter(|_| is_git && is_meant)?;
+        if start.is_empty() || start.starts_with('-') || !rest.is_empty() {
+            return None;
+        }
+        let operands = |words: &'_ [String]| words.iter().filter(|word| !word.starts_with('-')).count();
+        let mut further = arguments.iter().filter(|word| !word.starts_with('-')).skip(operands(self.arguments()));
+        let word = further.find(|word| !word.starts_with(start))?;
+        Some(format!("`{}` is no branch that begins with `{}`", clipped(word), clipped(start)))
     }
 
     /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).
@@ -368,7 +412,13 @@ impl CommandRule {
             let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start));
             start.contains('@') && rests.any(|rest| rest.contains(':'))
         };
-        let is_branch = |start: &str| !start.is_empty() && !start.starts_with('-') && !is_place(start);
+        // `feature-*:bot/x`
+        let has_other_side = |start: &str| {
+            let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start)?.strip_prefix(STAR));
+            rests.any(|rest| rest.starts_with(':'))
+        };
+        let is_branch =
+            |start: &str| !start.is_empty() && !start.starts_with('-') && !is_place(start) && !has_other_side(start);
         let (start, word) = self.extended(arguments, is_branch, |rest| rest.contains(':'))?;
         Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
     }
@@ -441,7 +491,10 @@ impl CommandRule {
         if let Some(own) = script.and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
             // A script may read its operands as Perl reads them.
-            given.extend(operands::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
+            let entry = programs::by_base_name(program);
+            if entry.commands == CommandOperands::Opened {
+                given.extend(operands::commands_among(entry, &arguments[own.len()..]));
+            }
         }
         // Options behind `--` are those of the command that it starts.
         let begins = |end: &usize| {
@@ -717,15 +770,30 @@ fn apart(program: &str, arguments: &[String]) -> Option<Box<(Wildcard, Vec<Strin
     Some(Box::new((Wildcard::words_of(&words), harmless)))
 }
 
-/// Returns whether a star in a statement of SQL stands for a part of a name or of a string there, or for a number: the name of a column in
-/// the place of a value would take every row (`where id = *`).
-fn is_part_of_statement(star: &StarInWord<'_>) -> bool {
-    let before = star.before.trim_end();
-    let is_value = before.contains(char::is_whitespace) && before.ends_with(|mark: char| "=<>(,+-*/%|".contains(mark));
-    let in_string = before.matches(['\'', '"']).count() % 2 == 1;
-    let is_number = || star.stands_for.chars().all(|digit| digit.is_ascii_digit() || digit == '.');
+/// Returns whether a star in a statement stands for a part of a name or of a string there, or for a number. In the place of a value the name
+/// of a column would take every row (`where id = *`).
+fn is_part_of_statement(program: &Program, star: &StarInWord<'_>) -> bool {
+    /// Words behind which a star stands for the name of a table.
+    const BEFORE_NAMES: Names = "database from into join table update view";
     // The rest of a statement would be a comment.
-    !star.stands_for.contains("--") && (!is_value || in_string || is_number())
+    if star.stands_for.contains("--") {
+        return false;
+    }
+    let before = star.before;
+    let is_database = program.options.guarded.iter().any(|option| option.effect == Effect::Scripts);
+    let in_string = before.matches(['\'', '"']).count() % 2 == 1;
+    if !is_database || in_string || !before.contains(char::is_whitespace) {
+        return true;
+    }
+    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let last = |text: &str| text.rsplit(|letter| !is_of_name(letter)).next().unwrap_or_default().to_ascii_lowercase();
+    let begun = last(before);
+    let is_name = match begun.is_empty() {
+        true => before.ends_with(char::is_whitespace) && programs::contains(BEFORE_NAMES, &last(before.trim_end())),
+        false => !begun.starts_with(|first: char| first.is_ascii_digit()),
+    };
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    star.stands_for.chars().all(|letter| is_number(letter) || (is_name && is_of_name(letter)))
 }
 
 fn is_subset(options: &[String], of: &[String]) -> bool {

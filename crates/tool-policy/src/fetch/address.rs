@@ -196,7 +196,8 @@ pub(crate) fn climbs(path: &str) -> bool {
         }
     }
     plain.push_str(rest);
-    plain.split(['/', '\\']).any(|part| part.split(';').next() == Some(".."))
+    // A part may also end where the path does: `-v /srv/..:/data`, `x/..?ref=main`.
+    plain.split(['/', '\\']).any(|part| part.split([';', ':', ',', '?', '#', '&', '=']).next() == Some(".."))
 }
 
 /// Returns whether programs read a text as an address on the web. Without a scheme they guess one by the host's name.

