@@ -26,12 +26,15 @@ use crate::channel::backoff::Backoff;
 
 /// Listens until Discord refuses the bot for good. Returns the reason.
 pub(super) async fn listen(inner: Arc<Inner>, inbound: Inbound) -> String {
-    // Aborting this task ends all that it spawned. A panic in the library ends only this task.
+    // Aborting this task ends all that it spawned.
     let mut task = JoinSet::new();
     task.spawn(run(inner, inbound));
     match task.join_next().await {
         Some(Ok(why)) => why,
-        Some(Err(error)) => format!("the connection to Discord failed ({error}): start the service again"),
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => format!("the connection to Discord failed ({error}): start the service again"),
+        },
         None => "the connection to Discord was never begun".into(),
     }
 }
@@ -112,6 +115,8 @@ impl Connection {
             Some("READY") => parsed(event.data).map(|ready: Ready| {
                 self.works();
                 self.own = Some(ready.user.id);
+                let inbound = self.inbound.clone();
+                self.tasks.spawn(async move { inbound.hears().await });
                 // The receiver is gone once the service stops.
                 let _sent = self.heard.send(Incoming::Gap);
             }),

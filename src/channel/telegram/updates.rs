@@ -111,6 +111,12 @@ struct File {
 /// Maximum length of the answer to a button, in characters. Telegram shows at most 200.
 const LONGEST_TOAST: usize = 190;
 
+/// A wait that Telegram asks for, from which on the person is told.
+const LONG_WAIT: Duration = Duration::from_secs(60);
+
+/// Maximum wait that Telegram may ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+
 /// Handles updates in order until Telegram rejects the token. Returns the reason.
 pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> String {
     let commands: Vec<Value> =
@@ -132,9 +138,11 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
                 }
                 backoff.worked();
                 for update in updates {
-                    if let Some(id) = update["update_id"].as_i64() {
-                        offset = Some(id + 1);
-                    }
+                    let Some(next) = update["update_id"].as_i64().and_then(|id| id.checked_add(1)) else {
+                        tracing::warn!("an update of Telegram's has no number, and is left out");
+                        continue;
+                    };
+                    offset = Some(next);
                     match Update::deserialize(&update) {
                         Ok(read) if is_taken(read.update_id) => {}
                         Ok(read) => take(read, &update, api, inner, &inbound, &mut tasks).await,
@@ -154,8 +162,12 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
             Err(failure) => {
                 tracing::warn!(%failure, "Telegram is not heard now");
                 is_heard = false;
-                let wait = backoff.failed().max(failure.retry_after.map(Duration::from_secs).unwrap_or_default());
-                if backoff.failures() >= MANY
+                let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default().min(LONGEST_WAIT);
+                let wait = backoff.failed().max(asked);
+                if asked >= LONG_WAIT {
+                    let why = format!("Telegram asks for {} without a question", humantime::format_duration(asked));
+                    inbound.deaf(Deaf { why, delivers: true }).await;
+                } else if backoff.failures() >= MANY
                     && let Some(why) = refusal(&failure)
                 {
                     inbound.deaf(Deaf { why, delivers: true }).await;

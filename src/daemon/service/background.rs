@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::opened_home::OpenedHome;
 use super::parts::LoadedDefinitions;
-use crate::channel::{ButtonRemovals, Channel, Inbound};
+use crate::channel::{self, ButtonRemovals, Channel, Inbound};
 use crate::daemon::control::Control;
 use crate::daemon::handlers::Handlers;
 use crate::daemon::incoming::{ExecuteWords, ServiceInbound};
@@ -134,7 +134,7 @@ impl LongRunningParts {
             let (inbound, journal) = (Inbound::new(name, self.hearing.clone()), journal.clone());
             tasks.spawn(async move {
                 journal.until_main().await;
-                channel.listen(inbound).await;
+                channel::listen(&*channel, inbound).await;
             });
         }
         let (journal, main, forks) = (journal.clone(), main.clone(), forks.clone());
