@@ -15,6 +15,22 @@ pub fn unmet_requirement(needs: &[Need], root: &Path) -> Option<&'static str> {
     needs.iter().find_map(missing)
 }
 
+/// Free space without which no run starts, in bytes. Its folder and its own small files need less.
+const ROOM_OF_RUN: u64 = 1024 * 1024;
+
+/// The number of free files without which no run starts.
+const FILES_OF_RUN: u64 = 100;
+
+/// Returns why a run cannot have its folder, as a sentence without its full stop; `None` if there is room on the disk of the data folder.
+#[must_use]
+pub fn full_disk(data_folder: &Path) -> Option<&'static str> {
+    let facts = rustix::fs::statvfs(data_folder).ok()?;
+    // Some file systems do not count their files.
+    let has_files = facts.f_files == 0 || facts.f_favail >= FILES_OF_RUN;
+    let has_room = facts.f_bavail.saturating_mul(facts.f_frsize) >= ROOM_OF_RUN;
+    (!has_room || !has_files).then_some("the disk of the data folder is full")
+}
+
 /// Returns whether there is a default route. If the kernel shows no routes at all, the job is not delayed.
 fn is_online(root: &Path) -> bool {
     const UP: u32 = 0x1;

@@ -179,7 +179,8 @@ impl Launcher for Runner {
     }
 
     async fn unmet_requirement(&self, definition: &Definition) -> Option<&'static str> {
-        needs::unmet_requirement(&definition.requires, Path::new("/"))
+        let disk = if self.is_message_only(definition) { None } else { needs::full_disk(self.home.root()) };
+        disk.or_else(|| needs::unmet_requirement(&definition.requires, Path::new("/")))
     }
 
     async fn approval(&self, job: &Job, text: &str) -> Result<Approval, JournalError> {

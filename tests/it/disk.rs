@@ -47,6 +47,32 @@ fn each_ran_once(count: usize, runs: &Value, inbox: &Value) {
     }
 }
 
+/// A run needs a folder of its own, also where the journal is elsewhere.
+#[test]
+fn a_job_waits_while_the_disk_takes_no_more_files() {
+    if !disk::can_mount() {
+        return;
+    }
+    let bot = TestBot::new();
+    let job = "background: true\nclient: exec\ncommand: seq 1 3\nallowed_tools:\n  - Bash(seq *)\n";
+    bot.write("reminders/counts.md", &format!("{}\n{job}---\n", time(far())));
+    let inside = NamespacedService::on_disk_of(64 * 1024, &bot);
+    let service = &inside.service;
+    let filler = inside.fill_with_files();
+    disk::overwrite(&inside.path("reminders/counts.md"), &time(now()));
+    let waiting = || inside.run(["why", "counts"]).stdout.contains("the disk of the data folder is full").then_some(());
+    service.until("it waits", waiting);
+    fs::remove_dir_all(filler).unwrap();
+    let ended = || {
+        let runs = inside.json(["--json", "runs"]);
+        let run = runs.as_array().unwrap().iter().find(|run| run["id"] == "counts" && !run["ended"].is_null()).cloned();
+        run.map(|run| run["outcome"].clone())
+    };
+    assert_eq!(service.until("it runs", ended), "completed", "{}", service.output());
+    let (status, said) = inside.service.stop();
+    assert!(status.success(), "{said}");
+}
+
 #[test]
 fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
     if !disk::can_mount() {

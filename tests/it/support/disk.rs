@@ -32,10 +32,22 @@ impl<'a> NamespacedService<'a> {
     #[track_caller]
     pub fn on_disk_of(kib: u32, bot: &'a TestBot) -> Self {
         let script = format!(
-            "mkdir \"$HOME/disk\" && mount -t tmpfs -o size={kib}k,mode=700 tmpfs \"$HOME/disk\" && \
+            "mkdir \"$HOME/disk\" && mount -t tmpfs -o size={kib}k,nr_inodes=20000,mode=700 tmpfs \"$HOME/disk\" && \
              cp -a \"$OLLIM_HOME/.\" \"$HOME/disk\" && mount --move \"$HOME/disk\" \"$OLLIM_HOME\" && exec \"$0\" \"$@\""
         );
         Self::start(bot, &script)
+    }
+
+    /// Makes as many files as the disk can hold. Returns their folder.
+    pub fn fill_with_files(&self) -> PathBuf {
+        let folder = self.path("filler");
+        fs::create_dir(&folder).unwrap();
+        for number in 0.. {
+            if fs::write(folder.join(number.to_string()), "").is_err() {
+                break;
+            }
+        }
+        folder
     }
 
     /// Starts the service on the data folder as it is.
