@@ -55,7 +55,11 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
     // The star of an address stands for no `..`.
     // Quoted code, and values of options, are no paths.
     let mut paths = words.iter().filter(|word| !word.contains("://") && !word.contains(['\'', '"', '@', '=']));
-    if let Some((folder, word)) = paths.find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word))) {
+    // Further branches must begin like the rule's.
+    let pushes = programs::by_base_name(program).is_git() && words.get(1) == Some(&"push");
+    if !pushes
+        && let Some((folder, word)) = paths.find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word)))
+    {
         return Some(format!(
             "`{word}` in `{pattern}` does not keep to `{folder}/`: in a command `*` covers `../` and further arguments \
              too; grant the tool that takes paths, as in `Read({}/**)`",
@@ -201,6 +205,7 @@ mod tests {
         check("Bash(cat notes/*)", "does not keep to `notes/`");
         check("Bash(head -n 5 notes/2026/*.md)", "does not keep to `notes/2026/`");
         check("Bash(./scripts/*)", "does not keep to `./scripts/`");
+        check("Bash(git push origin bot/*)", "");
         check("Bash(ls*)", "every program whose name begins with `ls`");
         check("Bash(ls:* -l)", "is text");
         for text in [
