@@ -4,6 +4,7 @@
 //! for displays of what a run would have.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 
 use crate::agent::ClientOptions;
@@ -52,7 +53,7 @@ pub struct Spawned {
 }
 
 impl Setup {
-    /// Returns the setup of a definition's run. `spawned` is given for a spawned agent.
+    /// Returns the setup of a definition's run. `spawned` is given for a spawned agent. `agents` may be read on demand: most jobs have none.
     ///
     /// # Errors
     /// [`AgentError`] if the agent that it runs as cannot be used now, or does not fit.
@@ -61,11 +62,11 @@ impl Setup {
         spawned: Option<&Spawned>,
         settings: &RunSettings,
         places: &PathRoots,
-        agents: &Agents,
+        agents: impl Deref<Target = Agents>,
     ) -> Result<Self, AgentError> {
         match definition.background() {
-            None => Self::main_session(definition, settings, places, agents),
-            Some(background) => Self::background(definition, background, spawned, settings, places, agents),
+            None => Self::main_session(definition, settings, places, &agents),
+            Some(background) => Self::background(definition, background, spawned, settings, places, &agents),
         }
     }
 
@@ -73,7 +74,7 @@ impl Setup {
         definition: &Definition,
         settings: &RunSettings,
         places: &PathRoots,
-        agents: &Agents,
+        agents: &impl Deref<Target = Agents>,
     ) -> Result<Self, AgentError> {
         let options = ClientOptions {
             model: settings.model.clone(),
@@ -92,7 +93,7 @@ impl Setup {
             restrictions: Restrictions::default(),
             agent_prompt: None,
         }
-        .with_callable(agents.usable().collect(), false, places)
+        .with_callable(|| agents.usable().collect(), false, places)
     }
 
     fn background(
@@ -101,7 +102,7 @@ impl Setup {
         spawned: Option<&Spawned>,
         settings: &RunSettings,
         places: &PathRoots,
-        agents: &Agents,
+        agents: &impl Deref<Target = Agents>,
     ) -> Result<Self, AgentError> {
         let Background { isolated: _, model, thinking, agent, restrictions } = background;
         let own = agent.as_deref().map(|name| agents.for_background(name)).transpose()?;
@@ -138,7 +139,7 @@ impl Setup {
         if let Some(own) = own {
             setup.narrow(&own.rules(), &settings.main_tools);
         }
-        let callable = agents.usable().filter(|agent| !agent.main_session_only).collect();
+        let callable = || agents.usable().filter(|agent| !agent.main_session_only).collect();
         setup.with_callable(callable, restrictions.allowed_tools().is_some(), places)
     }
 
@@ -166,7 +167,12 @@ impl Setup {
 
     /// Gives the client those of `agents` that the policy lets it call, and hides the client's own. `named` says that the job has an
     /// allowlist, so that each agent has to fit.
-    fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &PathRoots) -> Result<Self, AgentError> {
+    fn with_callable<'a>(
+        mut self,
+        agents: impl FnOnce() -> Vec<&'a NamedAgent>,
+        named: bool,
+        places: &PathRoots,
+    ) -> Result<Self, AgentError> {
         self.deny_rules = self.policy.deny_rules();
         self.deny_rules.extend(closed_files(&places.root));
         if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
@@ -179,7 +185,7 @@ impl Setup {
             agent_type: None,
         };
         let mut callable: Vec<&NamedAgent> =
-            agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict != Verdict::Deny).collect();
+            agents().into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict != Verdict::Deny).collect();
         let whole = agents_argument(callable.iter().copied());
         self.options.agents = match whole {
             // Without an allowlist no file names the agents, so the session runs without the longest ones.

@@ -3,6 +3,7 @@
 //! A session is always recorded before it can start. A spawned agent has no more rights than its caller and starts no
 //! further agents. Its tool policy is set once, at its start or later, and applies from that moment on.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -234,9 +235,9 @@ impl Spawner {
 
     /// Returns the setup of a definition's run. It reads the agents' files now, since they may be edited at any time.
     pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, Refusal> {
-        let agents = Agents::load(&self.home, Some(&self.user_home));
+        let agents = LazyCell::new(|| Agents::load(&self.home, Some(&self.user_home)));
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Setup::of(definition, spawned, &settings, &self.places(), &agents)
+        Setup::of(definition, spawned, &settings, &self.places(), agents)
             .map_err(|error| Refusal::user(error.to_string()))
     }
 
