@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
-use ollim_bot::journal::{Claim, Journal, JournalLocation, NewClaim, NewHost, Occurrence, Purpose, Server};
+use ollim_bot::journal::{Claim, Journal, JournalLocation, NewClaim, NewHost, Occurrence, Purpose, RunId, Server};
 
 use super::bot::now;
 use super::postgres::Postgres;
@@ -65,6 +65,7 @@ fn due(name: &str, from: usize, count: usize) -> Vec<NewClaim> {
         purpose: Purpose::Run,
         occasion: None,
         origin: None,
+        run: RunId::random(),
     };
     (from..from + count).map(claim).collect()
 }

@@ -45,6 +45,8 @@ pub struct NewClaim {
     pub occasion: Option<Occasion>,
     /// Its origin, if runs may have caused it.
     pub origin: Option<Origin>,
+    /// The id of its first attempt, unless another one has it.
+    pub run: RunId,
 }
 
 /// The outcome of a claim.
@@ -315,7 +317,9 @@ fn record_together(
     // Keep the order of the claims, so that the numbers of the runs have it, too.
     let ours: Vec<Option<i64>> =
         claims.iter().zip(&times).map(|(claim, at)| recorded.remove(&(claim.occurrence.id.to_string(), *at))).collect();
-    let mut runs = insert_runs(connection, &ours.iter().copied().flatten().collect::<Vec<_>>())?.into_iter();
+    let new: Vec<(&RunId, i64)> =
+        claims.iter().zip(&ours).filter_map(|(claim, ours)| Some((&claim.run, (*ours)?))).collect();
+    let mut runs = insert_runs(connection, &new)?.into_iter();
     account_all(connection, claims)?;
     let due = || claims.iter().zip(&times).map(|(claim, at)| (claim.occurrence.id.as_str(), *at));
     let others: Vec<(&str, i64)> = due().zip(&ours).filter(|(_, ours)| ours.is_none()).map(|(due, _)| due).collect();
@@ -353,28 +357,27 @@ fn last_states(
     Ok(connection.all(&sql, &values[..], read)?.into_iter().collect())
 }
 
-/// Records the first attempt at each of these occurrences.
-fn insert_runs(connection: &Connection, occurrences: &[i64]) -> Result<Vec<RunId>, JournalError> {
-    if occurrences.is_empty() {
+/// Records the first attempt at each of these occurrences. Returns the attempts' ids: the given ones, unless another attempt has one.
+fn insert_runs(connection: &Connection, new: &[(&RunId, i64)]) -> Result<Vec<RunId>, JournalError> {
+    if new.is_empty() {
         return Ok(Vec::new());
     }
-    let runs: Vec<RunId> = occurrences.iter().map(|_| RunId::random()).collect();
     let host = connection.host();
     let values: Vec<&dyn ToValue> =
-        runs.iter().zip(occurrences).flat_map(|(run, occurrence)| [run as &dyn ToValue, occurrence, &host]).collect();
+        new.iter().flat_map(|(run, occurrence)| [*run as &dyn ToValue, occurrence, &host]).collect();
     let sql = format!(
         "INSERT INTO run (run, occurrence, host, attempt, state)
          SELECT column1, CAST(column2 AS BIGINT), column3, 1, 'claimed' FROM (VALUES {}) AS new WHERE TRUE
          ON CONFLICT (run) DO NOTHING RETURNING occurrence",
-        places(occurrences.len(), 3)
+        places(new.len(), 3)
     );
     let done: HashSet<i64> = connection.all(&sql, &values[..], |row| row.get(0))?.into_iter().collect();
-    let run_of = |(run, occurrence): (RunId, &i64)| match done.contains(occurrence) {
-        true => Ok(run),
+    let run_of = |(run, occurrence): &(&RunId, i64)| match done.contains(occurrence) {
+        true => Ok((*run).clone()),
         // The random id was taken.
         false => insert_run(connection, *occurrence, 1, RunState::Claimed, None, None),
     };
-    runs.into_iter().zip(occurrences).map(run_of).collect()
+    new.iter().map(run_of).collect()
 }
 
 /// Like [`account`], for all claims.

@@ -726,6 +726,7 @@ fn connect(server: &Server, patience: Duration) -> Result<Connection, JournalErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::RunId;
 
     fn member(name: &str) -> Member {
         Member { name: name.to_owned(), labels: BTreeSet::new(), versions: ("1".to_owned(), "2026b".to_owned()) }
@@ -836,6 +837,7 @@ mod tests {
                 purpose: Purpose::Run,
                 occasion: None,
                 origin: None,
+                run: RunId::random(),
             };
             let claimed = journal.claim(vec![claim]).await.unwrap().remove(0);
             let Claim::Claimed(run) = claimed else { panic!("{claimed:?}") };

@@ -244,7 +244,8 @@ pub struct RunId(String);
 
 impl RunId {
     /// Makes a random id. The journal keeps it unique.
-    fn random() -> Self {
+    #[must_use]
+    pub fn random() -> Self {
         let word = std::hash::RandomState::new().hash_one(std::time::Instant::now());
         Self(format!("{:08x}", word & 0xffff_ffff))
     }

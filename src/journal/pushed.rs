@@ -579,7 +579,7 @@ mod tests {
     use chrono::{TimeDelta, TimeZone as _};
     use tempfile::TempDir;
 
-    use super::super::{Claim, NewClaim, Occurrence, Purpose, testing};
+    use super::super::{Claim, NewClaim, Occurrence, Purpose, RunId, testing};
     use super::*;
 
     struct Scene {
@@ -628,6 +628,7 @@ mod tests {
                 purpose: Purpose::Run,
                 occasion: None,
                 origin: None,
+                run: RunId::random(),
             }
         }
 

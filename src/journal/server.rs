@@ -295,6 +295,7 @@ mod tests {
             purpose: Purpose::Run,
             occasion: None,
             origin: None,
+            run: RunId::random(),
         }
     }
 

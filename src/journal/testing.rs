@@ -53,6 +53,7 @@ pub(crate) async fn begin_turn(journal: &Journal, clock: &Clock, id: &Definition
         purpose: Purpose::Run,
         occasion: None,
         origin: None,
+        run: RunId::random(),
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
     journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();

@@ -45,6 +45,7 @@ impl Fixture {
             purpose: Purpose::Run,
             occasion: None,
             origin: None,
+            run: RunId::random(),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Runner {
         client: &'a Arc<dyn AgentClient>,
     ) -> Result<PreparedRun<'a>, Refusal> {
         let settings = self.settings();
-        let run_dir = self.run_dir(job)?;
+        let run_dir = self.run_dir(&job.run)?;
         let fork = self.fork_of(&job.definition.id).await?;
         // Held until the session's host is known, since its policy may be set at any moment.
         let (running, spawned, setup) = match job.definition.kind() {

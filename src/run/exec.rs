@@ -22,6 +22,7 @@ use super::sandbox::JobSandbox;
 use super::shell_line::{FileLine, JobLine, how_it_ended, quoted};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
 use crate::definition::{Definition, Deliver};
+use crate::journal::RunId;
 use crate::policy::{Policy, on_one_line};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -72,35 +73,40 @@ enum CommandEnd {
 }
 
 /// A job's command with its sandbox. Nothing is started yet.
+#[derive(Debug)]
 pub(super) struct PreparedCommand {
-    /// The job, with what limits it.
-    job: Job,
+    /// The definition, with what limits it.
+    definition: Arc<Definition>,
     settings: RunSettings,
     policy: Policy,
     sandbox: JobSandbox,
 }
 
 impl Runner {
-    /// Prepares a job's command.
+    /// Prepares the command of a definition for the attempt `run`.
     ///
     /// # Errors
     /// An error if our own part failed.
-    pub(super) async fn prepare_command(&self, job: &Job) -> Result<PreparedCommand, Refusal> {
-        let job = Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
+    pub(super) async fn prepare_command(
+        &self,
+        definition: &Arc<Definition>,
+        run: &RunId,
+    ) -> Result<PreparedCommand, Refusal> {
+        let definition = self.spawner.limited(definition).await?;
         let settings = self.settings();
-        let run_dir = self.run_dir(&job)?;
-        let setup = self.setup(&job.definition, None).await?;
+        let run_dir = self.run_dir(run)?;
+        let setup = self.setup(&definition, None).await?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
-        Ok(PreparedCommand { job, settings, policy: setup.policy, sandbox })
+        Ok(PreparedCommand { definition, settings, policy: setup.policy, sandbox })
     }
 
     /// Runs a job's command to its end.
     ///
     /// # Errors
     /// An error if our own part failed. A failed command is a report.
-    pub(super) async fn exec(&self, prepared: PreparedCommand) -> Result<AttemptReport, Refusal> {
-        let PreparedCommand { job, settings, policy, sandbox } = prepared;
-        let job = &job;
+    pub(super) async fn exec(&self, job: &Job, prepared: PreparedCommand) -> Result<AttemptReport, Refusal> {
+        let PreparedCommand { definition, settings, policy, sandbox } = prepared;
+        let job = &Job { definition, ..job.clone() };
         let Some(command) = job.definition.command.as_deref().filter(|_| !job.cancel.is_cancelled()) else {
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
         };

@@ -95,7 +95,7 @@ impl Runner {
         let settings = self.settings();
         let run_dir = match main {
             Some(_) => self.main_run_dir().await?,
-            None => self.run_dir(job)?,
+            None => self.run_dir(&job.run)?,
         };
         let setup = self.spawner.setup(&job.definition, None)?;
         // The main session has no sandbox if its rules grant every program or no shell at all. Its agents always have one.

@@ -25,6 +25,7 @@ pub mod limits;
 pub mod memory;
 pub mod nearby_jobs;
 pub mod needs;
+pub mod prepared;
 pub mod prompt;
 pub mod questions;
 pub mod restrictions;

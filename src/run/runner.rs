@@ -26,6 +26,7 @@ use super::folder;
 use super::follow_up::NextCheck;
 use super::host::Host;
 use super::needs;
+use super::prepared::PreparedSlot;
 use super::prompt::{FollowUpBy, ForkFacts, Prompt};
 use super::questions::{Questions, RunQuestions};
 use super::sandbox::{JobSandbox, SandboxPlan};
@@ -46,7 +47,7 @@ use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{Journal, JournalError, PendingUpdates};
+use crate::journal::{Journal, JournalError, PendingUpdates, RunId};
 use crate::mcp::servers::McpServers;
 use crate::policy::{JobNetwork, OWN_SERVER, Policy, ToolLists, ToolPattern, Verdict, free_programs, own_tool};
 use crate::refusal::Refusal;
@@ -135,6 +136,8 @@ pub struct Runner {
     pub idle_client: IdleClient,
     /// The prespawned runner for the next run.
     pub ready: PrespawnSlot,
+    /// The command that falls due in a moment.
+    pub prepared: PreparedSlot,
     /// The control groups of runs; `None` if none is delegated to the service.
     pub groups: Option<DelegatedCgroup>,
     /// The person's own MCP servers.
@@ -162,6 +165,12 @@ impl Launcher for Runner {
     fn get_ready(&self) {
         let (ready, shell_binary) = (self.ready.clone(), self.shell_binary.clone());
         tokio::spawn(async move { ready.fill(&shell_binary).await });
+    }
+
+    fn get_ready_for(self: Arc<Self>, definition: &Arc<Definition>, run: &RunId) {
+        if definition.runs_command() {
+            self.prepare_ahead(definition, run);
+        }
     }
 
     fn is_message_only(&self, definition: &Definition) -> bool {
@@ -216,7 +225,7 @@ impl Launcher for Runner {
         let job = delivered::filled(job);
         let prepare = async {
             match job.definition.runs_command() && !job.cancel.is_cancelled() {
-                true => Some(self.prepare_command(&job).await),
+                true => Some(self.command_of(&job.definition, &job.run).await),
                 false => None,
             }
         };
@@ -294,10 +303,10 @@ impl Runner {
         prepared: Option<Result<PreparedCommand, Refusal>>,
     ) -> Result<AttemptReport, Refusal> {
         if let Some(prepared) = prepared {
-            return self.exec(prepared?).await;
+            return self.exec(job, prepared?).await;
         }
         if job.definition.runs_command() {
-            return self.exec(self.prepare_command(job).await?).await;
+            return self.exec(job, self.prepare_command(&job.definition, &job.run).await?).await;
         }
         let job = &Job { definition: self.spawner.limited(&job.definition).await?, ..job.clone() };
         let client = match self.client_for(&job.definition).await {
@@ -454,8 +463,8 @@ impl Runner {
     }
 
     /// Creates the run's own folder.
-    pub(super) fn run_dir(&self, job: &Job) -> Result<PathBuf, Refusal> {
-        made_folders([self.home.work(), self.home.runs().join(job.run.as_str())])
+    pub(super) fn run_dir(&self, run: &RunId) -> Result<PathBuf, Refusal> {
+        made_folders([self.home.work(), self.home.runs().join(run.as_str())])
     }
 }
 

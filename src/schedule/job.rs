@@ -64,6 +64,8 @@ pub enum Approval {
 pub trait Launcher: Send + Sync {
     /// Does slow work for an attempt that is independent of the job. Called before an attempt that starts processes is requested.
     fn get_ready(&self) {}
+    /// Prepares an attempt at a definition that is about to fall due. It may not be made, or the definition may have changed by then.
+    fn get_ready_for(self: Arc<Self>, _definition: &Arc<Definition>, _run: &RunId) {}
     /// Returns whether the body of a definition is the message and no model is asked. Such a job waits for no other run. Does not block.
     fn is_message_only(&self, definition: &Definition) -> bool {
         definition.is_delivered_as_written()

@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
-    Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunState,
-    Subject,
+    Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunId,
+    RunState, Subject,
 };
 
 use crate::cli::shown;
@@ -524,6 +524,7 @@ pub async fn record(home: &Path) -> String {
         purpose: Purpose::Run,
         occasion: None,
         origin: None,
+        run: RunId::random(),
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), String::new(), Punctuality::Unknown).await.unwrap();

@@ -29,6 +29,7 @@ async fn claim(journal: &Journal, id: &str, kind: Kind, at: DateTime<Utc>, purpo
         purpose,
         occasion: None,
         origin: None,
+        run: RunId::random(),
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     run

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use ollim_bot::agent::Tokens;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
-use ollim_bot::journal::{Claim, Finish, Journal, NewClaim, Occurrence, Punctuality, Purpose, RunState};
+use ollim_bot::journal::{Claim, Finish, Journal, NewClaim, Occurrence, Punctuality, Purpose, RunId, RunState};
 
 use crate::cli::shown;
 use crate::support::bot::TestBot;
@@ -88,6 +88,7 @@ async fn past_runs_say_how_long_and_what_it_costs() {
             purpose: Purpose::Run,
             occasion: None,
             origin: None,
+            run: RunId::random(),
         };
         let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
         journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();

@@ -181,8 +181,15 @@ impl Fixture {
 
     async fn claim_for(&mut self, due: DateTime<Utc>, purpose: Purpose, occasion: Option<Occasion>) {
         let occurrence = Occurrence { id: self.id.clone(), kind: self.kind, at: due };
-        let claim =
-            NewClaim { occurrence, file: self.file.clone().into(), text: self.text(), purpose, occasion, origin: None };
+        let claim = NewClaim {
+            occurrence,
+            file: self.file.clone().into(),
+            text: self.text(),
+            purpose,
+            occasion,
+            origin: None,
+            run: RunId::random(),
+        };
         let Claim::Claimed(run) = self.journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("{due}") };
         self.run = Some(run);
     }

@@ -35,6 +35,7 @@ use crate::heartbeat::Heartbeats;
 use crate::home::Home;
 use crate::mcp::servers::McpServers;
 use crate::run::forks::Forks;
+use crate::run::prepared::PreparedSlot;
 use crate::run::questions::Questions;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
@@ -224,6 +225,7 @@ impl Shared {
             tokens: self.tokens.clone(),
             idle_client: execution.idle_client.clone(),
             ready: execution.ready.clone(),
+            prepared: PreparedSlot::default(),
             lasting_tokens: LastingTokens::default(),
             mcp_servers: self.mcp_servers.clone(),
             groups: execution.groups.clone(),

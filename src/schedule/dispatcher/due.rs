@@ -126,6 +126,7 @@ impl Dispatcher {
             purpose,
             occasion: None,
             origin: None,
+            run: self.prepared.run_of(id, at).unwrap_or_else(RunId::random),
         })
     }
 

@@ -48,6 +48,7 @@ pub use waking::cannot_wake;
 
 use cleanup::{CleanedFiles, Cleanup};
 use phase::Phase;
+use preparing::PreparedMoment;
 
 /// Why the dispatcher ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +88,8 @@ pub struct Dispatcher {
     /// Number of failures after which the person is notified, unless the definition says otherwise.
     alert_after: u32,
     recent: RecentLaunches,
-    /// When the occurrence falls due for which the launcher has got ready.
-    prepared: Option<DateTime<Utc>>,
+    /// The moment that the launcher is ready for.
+    prepared: PreparedMoment,
     /// The time of the next claim, for which the dispatcher waits.
     waits_for: Option<DateTime<Utc>>,
     self_triggered: SelfTriggered,
@@ -164,7 +165,7 @@ impl Dispatcher {
             max_concurrent_runs: max_concurrent_runs.max(1),
             alert_after: 1,
             recent: RecentLaunches::default(),
-            prepared: None,
+            prepared: PreparedMoment::default(),
             waits_for: None,
             self_triggered: SelfTriggered::default(),
             answers: 0,
