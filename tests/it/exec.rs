@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
@@ -40,6 +41,25 @@ pub fn printed(run: &Value) -> String {
 }
 
 const NONE: &str = "allowed_tools: []\n";
+
+/// What is prepared for a command is what its run uses, and nothing of it stays where no run begins.
+#[test]
+fn a_command_that_falls_due_has_one_folder() {
+    let bot = TestBot::new();
+    let due = now() + TimeDelta::seconds(4);
+    let fields = "background: true\nclient: exec\ncommand: echo done\nallowed_tools: []\n";
+    bot.write("reminders/echoes.md", &reminder(due, fields, "x"));
+    let service = bot.start();
+    let runs = service.until_ended("echoes", 1);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    assert_eq!(bot.names("state/runs"), [runs[0]["run"].as_str().unwrap()]);
+    // It waits for the person, who is asked when it falls due.
+    bot.write("reminders/asks.md", &reminder(now() + TimeDelta::seconds(3), &format!("{fields}approve: true\n"), "x"));
+    let is_asked = || (!bot.json(["questions"]).as_array().unwrap().is_empty()).then_some(());
+    service.until("the person is asked", is_asked);
+    service.until("what was prepared is removed", || (bot.names("state/runs").len() == 1).then_some(()));
+    service.stop();
+}
 
 #[test]
 fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
