@@ -22,14 +22,14 @@ pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
 /// Returns operands that a program takes for commands. A rule must spell them.
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let is_command = |word: &str| match program.commands {
-        CommandOperands::None => false,
+        // Those are found by their position.
+        CommandOperands::None | CommandOperands::Code | CommandOperands::Sources => false,
         CommandOperands::Opened => {
             let word = word.trim();
             let begin = word.trim_start_matches('+');
             begin.starts_with(['|', '<', '>']) || word.ends_with('|')
         }
         CommandOperands::Listed => word.starts_with('@'),
-        CommandOperands::Sources => false,
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
@@ -46,7 +46,6 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Repositories => is_repository_elsewhere(word),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+') || is_opened_elsewhere(word),
-        CommandOperands::Code => false,
         CommandOperands::Specifiers => is_from_elsewhere(word),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
@@ -63,13 +62,11 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         | CommandOperands::Paths
         | CommandOperands::Repositories => GivenOption { id: ADDRESS.into(), ..GivenOption::word(word, Effect::Leads) },
         CommandOperands::Added => GivenOption::word(word, Effect::Leads),
+        CommandOperands::Sources => GivenOption { id: TARGET.into(), ..GivenOption::word(word, Effect::Leads) },
         _ => GivenOption::word(word, Effect::Commands),
     };
     match program.commands {
-        CommandOperands::Sources => {
-            let source = |word| GivenOption { id: TARGET.into(), ..GivenOption::word(word, Effect::Leads) };
-            sources(arguments).map(source).collect()
-        }
+        CommandOperands::Sources => sources(arguments).map(found).collect(),
         CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
         CommandOperands::Specifiers => {
             first_operand(arguments).filter(|word| is_command(word)).into_iter().map(found).collect()
