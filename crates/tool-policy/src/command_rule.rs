@@ -313,11 +313,11 @@ impl CommandRule {
         }
         let first =
             self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
-        // In front of a letter, and at the end, each letter may be a command or a flag (`s/a/b/*`).
+        // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
-            let ends_before_mark = star.behind.starts_with(|letter: char| !letter.is_alphanumeric());
+            let is_quoted = is_quoted(star);
             let is_number = |letter: char| letter.is_ascii_digit() || letter == ',';
-            let is_name = |letter: char| ends_before_mark && (letter.is_alphanumeric() || "_.-".contains(letter));
+            let is_name = |letter: char| is_quoted && (letter.is_alphanumeric() || "_.-".contains(letter));
             star.stands_for.chars().all(|letter| is_number(letter) || is_name(letter))
         };
         let only_reads = self.only_reads();
@@ -385,20 +385,29 @@ impl CommandRule {
     /// Returns why a call pushes or deletes another branch besides those that the rule's last word stands for (`git push origin bot/*`).
     fn pushing_more(&self, arguments: &[String]) -> Option<String> {
         let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
-        let deletes = || self.arguments().iter().any(|word| ["-d", "-D", "--delete"].contains(&word.as_str()));
+        let overwrites = |word: &String| match word.strip_prefix("--") {
+            Some(long) => {
+                let mut names = ["copy", "delete", "force", "move"].into_iter();
+                !long.is_empty() && names.any(|name| name.starts_with(long))
+            }
+            None => word.starts_with('-') && word.contains(['c', 'C', 'd', 'D', 'f', 'm', 'M']),
+        };
+        let deletes = || self.arguments().iter().any(overwrites);
         let is_meant = match git::subcommand(self.arguments()) {
             Some("push" | "send-pack") => true,
             Some("branch" | "tag") => deletes(),
             _ => false,
         };
-        let (start, rest) = self.arguments().last()?.split_once(STAR).filter(|_| is_git && is_meant)?;
-        if start.is_empty() || start.starts_with('-') || !rest.is_empty() {
+        let last = self.arguments().last().filter(|last| is_git && is_meant && last.contains(STAR))?;
+        if last.starts_with('-') || *last == STAR.to_string() {
             return None;
         }
+        let branches = Wildcard::words_of(std::slice::from_ref(last));
         let operands = |words: &'_ [String]| words.iter().filter(|word| !word.starts_with('-')).count();
         let mut further = arguments.iter().filter(|word| !word.starts_with('-')).skip(operands(self.arguments()));
-        let word = further.find(|word| !word.starts_with(start))?;
-        Some(format!("`{}` is no branch that begins with `{}`", clipped(word), clipped(start)))
+        let word = further.find(|word| !branches.matches(word))?;
+        let shown = last.replace(STAR, "*");
+        Some(format!("`{}` is no branch that `{}` stands for", clipped(word), clipped(&shown)))
     }
 
     /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).
@@ -472,7 +481,16 @@ impl CommandRule {
     fn climbing(&self, arguments: &[String]) -> Option<String> {
         let of_container = self.program().is_some_and(|program| programs::by_base_name(program).container.is_some());
         let is_place = |start: &str| start.contains(':') || (of_container && start.contains('/'));
-        let (start, word) = self.extended(arguments, is_place, fetch::climbs)?;
+        // The first dot may be the rule's: `https://h/acme/.*`.
+        let climbs = |start: &str, word: &str| {
+            let own = start.rsplit('/').next().unwrap_or_default();
+            word.strip_prefix(start).is_some_and(|rest| fetch::climbs(&format!("{own}{rest}")))
+        };
+        let starts = self.arguments().iter().filter_map(|word| Some(word.split_once(STAR)?.0));
+        let (start, word) = starts.filter(|start| is_place(start)).find_map(|start| {
+            let word = arguments.iter().find(|word| climbs(start, word))?;
+            Some((start, word.as_str()))
+        })?;
         Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
     }
 
@@ -768,6 +786,22 @@ fn apart(program: &str, arguments: &[String]) -> Option<Box<(Wildcard, Vec<Strin
         None => harmless_apart(program, arguments)?,
     };
     Some(Box::new((Wildcard::words_of(&words), harmless)))
+}
+
+/// Returns whether a star in a script stands in a string, in a pattern or in what takes its place: `'*'`, `/^*/d`, `s/a/*/`.
+fn is_quoted(star: &StarInWord<'_>) -> bool {
+    let Some(mark) = star.behind.chars().next() else { return false };
+    let mut parts = star.before.split(mark);
+    let (first, count) = (parts.next().unwrap_or_default().trim_start_matches('-'), parts.count());
+    match mark {
+        '\'' | '"' => count % 2 == 1,
+        '/' | '|' | '#' | '@' if count == 1 => {
+            ["m", "s", "tr", "y"].contains(&first)
+                || first.chars().all(|letter| letter.is_ascii_digit() || letter == ',')
+        }
+        '/' | '|' | '#' | '@' => count == 2 && ["s", "tr", "y"].contains(&first),
+        _ => false,
+    }
 }
 
 /// Returns whether a star in a statement stands for a part of a name or of a string there, or for a number. In the place of a value the name

@@ -1,14 +1,15 @@
 //! Stars within words that may name a place: a host, a repository, an image. They stand for a part of its name, and for nothing that
 //! leads elsewhere.
 
+use crate::fetch;
 use crate::programs::{self, Class, CommandOperands, Program};
 use crate::wildcard::{BREAK, StarInWord, plain};
 
-/// What a star within a word may stand for.
+/// What a star within a word may stand for. It may be several words if each is one that the rule's word stands for: `rm a.tmp b.tmp`.
 #[derive(Clone, Copy)]
 enum Text {
     Any,
-    /// Any text without these marks. It may be several words if each is one that the rule's word stands for: `rm a.tmp b.tmp`.
+    /// Any text without these marks.
     WordsWithout(&'static str),
     /// Letters, digits and `_-.`, and these marks.
     Name(&'static str),
@@ -21,21 +22,19 @@ const OF_ADDRESS: &str = "/:=%+~@";
 
 impl Text {
     fn allows(self, star: &StarInWord<'_>) -> bool {
-        let text = star.stands_for;
         let is_letter = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
-        match self {
+        let may_hold = |letter: char| match self {
             Self::Any => true,
-            Self::WordsWithout(marks) => {
-                let all = format!("{}{text}{}", star.before, star.behind);
-                let is_like = |word: &str| word.starts_with(star.before) && word.ends_with(star.behind);
-                !text.contains(|letter| marks.contains(letter))
-                    && (!text.contains(BREAK) || all.split(BREAK).all(is_like))
-            }
-            Self::Name(marks) => text.chars().all(|letter| is_letter(letter) || marks.contains(letter)),
-            Self::PlainWithout(marks) => {
-                text.chars().all(|letter| plain(letter) && letter != ',' && !marks.contains(letter))
-            }
+            Self::WordsWithout(marks) => !marks.contains(letter),
+            Self::Name(marks) => is_letter(letter) || marks.contains(letter),
+            Self::PlainWithout(marks) => plain(letter) && letter != ',' && !marks.contains(letter),
+        };
+        if matches!(self, Self::Any) || !star.stands_for.contains(BREAK) {
+            return star.stands_for.chars().all(may_hold);
         }
+        let all = format!("{}{}{}", star.before, star.stands_for, star.behind);
+        let own = |word: &str| word.strip_prefix(star.before)?.strip_suffix(star.behind).map(str::to_owned);
+        all.split(BREAK).all(|word| own(word).is_some_and(|text| text.chars().all(may_hold)))
     }
 }
 
@@ -46,35 +45,62 @@ pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>, only_reads:
         true => Text::Any,
         false => of_option(program, star).unwrap_or_else(|| of_operand(program, star)),
     };
-    !star.stands_for.contains("://")
-        && in_host(program, star).unwrap_or_else(text).allows(star)
-        && !(program.commands == CommandOperands::Specifiers && is_renamed(star))
+    // `gh api … -F body=@FILE`
+    let gives_file = program.commands == CommandOperands::Repositories
+        && star.before.ends_with('=')
+        && star.stands_for.starts_with('@')
+        && !is_text(program, star.previous);
+    let is_other = program.commands == CommandOperands::Specifiers && is_renamed(star);
+    if gives_file || is_other || star.stands_for.contains("://") {
+        return false;
+    }
+    in_host(program, star).unwrap_or_else(text).allows(star)
 }
 
 /// Returns the same for a program whose addresses are judged apart ([`crate::fetch`]): for its options and their values.
 pub(super) fn stays_within_option(program: &Program, star: &StarInWord<'_>) -> bool {
     let is_option = star.previous.starts_with('-') || star.before.starts_with('-');
+    let text = star.stands_for;
     // `note=@FILE`
-    let gives_file = star.before.ends_with('=') && star.stands_for.starts_with(['@', '<']);
-    !is_option || (!gives_file && in_host(program, star).is_none_or(|text| text.allows(star)))
+    let gives_file = (star.before.ends_with('=') && text.starts_with(['@', '<']))
+        || ["=@", "=<"].iter().any(|file| text.contains(file))
+        || (star.before.contains('@') && text.contains(','));
+    let leaves = star.before.split_once("://").is_some_and(|(_, rest)| match rest.contains('/') {
+        true => fetch::climbs(text),
+        false => star.behind.is_empty() && !rest.is_empty() && !text.is_empty() && !text.starts_with(['/', ':']),
+    });
+    !is_option || (!gives_file && !leaves && in_host(program, star).is_none_or(|text| text.allows(star)))
 }
 
-/// Returns whether a package comes from elsewhere, under the name that the rule says: `acme-x@npm:evil`.
+/// Returns whether a package comes from elsewhere, under the name that the rule says: `acme-x@npm:evil`, or from a file (`acme-x.tgz`).
 fn is_renamed(star: &StarInWord<'_>) -> bool {
-    let word = format!("{}{}{}", star.before, star.stands_for, star.behind);
+    const FILES: [&str; 6] = [".bz2", ".py", ".tar", ".tgz", ".whl", ".zip"];
+    let StarInWord { before, stands_for, behind, .. } = *star;
+    if before.contains("://") {
+        return false;
+    }
+    let name = before.rsplit(':').next().unwrap_or_default();
+    let is_package = name.starts_with('@') || !name.contains('/');
+    let is_file = || FILES.iter().any(|ending| stands_for.to_ascii_lowercase().contains(ending));
+    let word = format!("{name}{stands_for}{behind}");
     let source = word.get(1..).and_then(|rest| rest.split_once('@')).map(|(_, source)| source.to_owned());
-    source.is_some_and(|source| source.contains([':', '/']))
+    source.is_some_and(|source| source.contains([':', '/'])) || (is_package && is_file())
 }
 
 /// Returns what a star in the name of a host may stand for. `None`: it is in none that can be told by its word.
 fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
     let StarInWord { previous, before, stands_for: _, behind } = *star;
-    let is_value = |option: &str| match option.starts_with("--") {
-        true => before.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
-        false => before.starts_with(option),
+    // A letter may stand in a cluster: `-sx PROXY`.
+    let has_letter =
+        |word: &str, letter: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(letter);
+    let is_value = |option: &str| match option.strip_prefix("--") {
+        Some(_) => previous == option || before.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+        None => {
+            let letter = &option[1..];
+            (has_letter(previous, letter) && previous.ends_with(letter)) || has_letter(before, letter)
+        }
     };
-    let mut options = program.host_options.split_whitespace();
-    if options.any(|option| previous == option || is_value(option)) {
+    if program.host_options.split_whitespace().any(is_value) {
         return Some(Text::Name(""));
     }
     // `https://*.acme.com/x`, `https://*@acme.com/x`
@@ -87,14 +113,21 @@ fn of_option(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
     if is_text(program, star.previous) {
         return Some(Text::WordsWithout(""));
     }
-    let (name, value) = star.before.split_once('=').unwrap_or((star.before, ""));
-    if !name.starts_with('-') {
+    if !star.before.starts_with('-') {
         return None;
     }
+    let is_long = star.before.starts_with("--") || program.options.one_dash();
+    let (name, value) = match star.before.split_once('=') {
+        Some(parts) if is_long => parts,
+        None if is_long => (star.before, ""),
+        // `-fdeploy/*`
+        _ => star.before.split_at(star.before.char_indices().nth(2).map_or(star.before.len(), |(at, _)| at)),
+    };
     let is_whole = value.is_empty() && star.behind.is_empty();
     let is_weak = !program.is_git() && matches!(program.class, Class::Changes | Class::Filter | Class::Reads);
     Some(match is_whole || is_weak || is_text(program, name) {
         true => Text::WordsWithout(""),
+        false if program.commands == CommandOperands::Repositories && value.ends_with('=') => Text::WordsWithout(""),
         // A list has further places: `--mount=type=bind,src=/srv/*`.
         false => Text::PlainWithout(if star.behind.starts_with(':') { ":" } else { "" }),
     })
@@ -108,6 +141,10 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
     if host.is_some_and(|host| !host.contains(['/', ':'])) {
         return if behind.is_empty() { Text::PlainWithout("@") } else { Text::Name("") };
     }
+    // `*@acme.com`
+    if behind.starts_with('@') && before.is_empty() {
+        return Text::Name("+");
+    }
     let is_head = !before.contains(['/', ':', '=']);
     match program.commands {
         // A file of this machine may be in a folder.
@@ -120,8 +157,7 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
             Text::PlainWithout(if behind.starts_with(':') { ":" } else { "" })
         }
         CommandOperands::Repositories if is_head => Text::Name(""),
-        // `body=@FILE`
-        CommandOperands::Repositories if before.ends_with('=') => Text::WordsWithout("@"),
+        CommandOperands::Repositories if before.ends_with('=') => Text::WordsWithout(""),
         // What follows would be a part of the query.
         CommandOperands::Repositories if !behind.is_empty() => Text::PlainWithout(""),
         CommandOperands::Specifiers => Text::WordsWithout(","),

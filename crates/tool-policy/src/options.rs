@@ -333,6 +333,9 @@ pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
 /// Returns whether the first star of a rule with more words behind it is in the place of the subcommand or script of a program.
 pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     let program = programs::by_base_name(program);
+    if is_first_operand(program, rule) {
+        return true;
+    }
     let rest = behind_own_options(program, rule);
     // Behind `run` is the script.
     let runs = |word: &String| match program.harmless.map(|known| known.end) {
@@ -354,6 +357,28 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     first.starts_with(STAR) && (program.subcommands || is_script || is_wrapper() || is_option())
 }
 
+/// Returns whether a star with more words behind it is in the place of a program's first operand, or of the one behind `run`: in front of it are
+/// options with their values.
+fn is_first_operand(program: &Program, rule: &[String]) -> bool {
+    let chooses = program.subcommands
+        || program.interpreter
+        || (program.class == Class::Runs && program.starts == Some("") && !program.own_operand)
+        || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
+    let passed = match program.harmless.map(|known| known.end) {
+        Some(OptionsEnd::Passed(subcommands)) => subcommands,
+        _ => "",
+    };
+    let own = rule.first().filter(|word| programs::contains(passed, word)).map_or(rule, |_| &rule[1..]);
+    let (Some(at), true) = (own.iter().position(|word| word.starts_with(STAR)), chooses) else { return false };
+    let is_option = |word: &String| word.starts_with('-') && !word.contains(STAR);
+    let before = &own[..at];
+    let is_value = |place: usize| !is_option(&before[place]) && place > 0 && is_option(&before[place - 1]);
+    let are_options = (0..at).all(|place| is_option(&before[place]) || is_value(place));
+    // Directly behind an option it may be the value.
+    let is_sure = at.checked_sub(1).is_some_and(is_value);
+    are_options && is_sure && own.get(at + 1).is_some_and(|next| !next.starts_with(STAR))
+}
+
 /// Returns the words behind the options at the beginning. It ends at an option that may take the next word for its value, or not.
 fn behind_own_options<'a>(program: &Program, mut rule: &'a [String]) -> &'a [String] {
     let options = &program.options;
@@ -364,7 +389,10 @@ fn behind_own_options<'a>(program: &Program, mut rule: &'a [String]) -> &'a [Str
             return name.contains('=') || program.interpreter || programs::contains(bare, name);
         }
         let last = name.chars().last();
+        let (flags, switches) = program.harmless.map_or(("", ""), |known| (known.flags, known.switches));
         programs::contains(bare, name)
+            || programs::contains(switches, name)
+            || (!name.is_empty() && program.subcommands && name.chars().all(|letter| flags.contains(letter)))
             || (program.interpreter && last.is_some_and(|letter| !options.values.contains(letter)))
     };
     while let [option, rest @ ..] = rule

@@ -76,7 +76,12 @@ pub(super) const TABLE: &[Program] = &[
         commands: CommandOperands::Specifiers,
         ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER)
     },
-    Program { subcommands: true, starts: Some("run"), ..closed(Class::Runs, &["pipx"], &PIPX) },
+    Program {
+        subcommands: true,
+        starts: Some("run"),
+        commands: CommandOperands::Specifiers,
+        ..closed(Class::Runs, &["pipx"], &PIPX)
+    },
 ];
 
 /// Any other option may run a program, load a library, or write a file.

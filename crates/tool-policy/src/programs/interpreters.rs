@@ -66,7 +66,7 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
 };
 
 const fn php(options: Options) -> Program {
-    Program { versioned: true, ..interpreter(&["php"], options) }
+    Program { versioned: true, quotes_by_any_mark: true, ..interpreter(&["php"], options) }
 }
 
 pub(super) const TABLE: &[Program] = &[

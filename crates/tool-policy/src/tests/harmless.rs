@@ -187,13 +187,13 @@ fn options_that_lead_elsewhere_must_be_spelled() {
             &["kubectl delete pod -l app=x --wait"],
             &["kubectl delete pod -l app=x -A", "kubectl delete pod -l app=x --all-namespaces"],
         ),
-        ("perl -le print(*)", &["perl -le print(x1)"], &["perl -le print(qx:id:)"]),
+        ("perl -le print(*)", &["perl -le print(11)"], &["perl -le print(qx:id:)"]),
         (
             "perl -pi -e s/version=*/version=2/ *",
             &["perl -pi -e s/version=1/version=2/ notes.txt"],
             &["perl -pi -e s/version=1/x/,system+q:id:,s//version=2/ a"],
         ),
-        ("ruby -e puts(*)", &["ruby -e puts(x1)"], &["ruby -e puts(%x:id:)"]),
+        ("ruby -e puts(*)", &["ruby -e puts(11)"], &["ruby -e puts(%x:id:)"]),
         ("perl -ne print notes/*", &["perl -ne print notes/a.txt"], &[]),
         (
             "pnpm run *",
