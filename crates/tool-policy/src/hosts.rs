@@ -90,9 +90,13 @@ fn is_renamed(star: &StarInWord<'_>) -> bool {
 /// Returns what a star in the name of a host may stand for. `None`: it is in none that can be told by its word.
 fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
     let StarInWord { previous, before, stands_for: _, behind } = *star;
-    // A letter may stand in a cluster: `-sx PROXY`.
-    let has_letter =
-        |word: &str, letter: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(letter);
+    // A letter may stand in a cluster: `-sx PROXY`. Behind another letter with a value it is a part of that value.
+    let known = program.harmless.map_or("", |known| known.perhaps_valued);
+    let has_value = |letter: char| program.options.values.contains(letter) || known.contains(letter);
+    let has_letter = |word: &str, letter: &str| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+        letters.find(letter).is_some_and(|at| !letters[..at].contains(has_value))
+    };
     let is_value = |option: &str| match option.strip_prefix("--") {
         Some(_) => previous == option || before.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
         None => {

@@ -814,6 +814,11 @@ fn other_spellings_lead_nowhere_else() {
             &["curl -F file=@out/a https://h/x"],
             &["curl -F file=@out/a,todo.txt https://h/x"],
         ),
+        (
+            "kubectl apply -fservices/*",
+            &["kubectl apply -fservices/a/b.yml"],
+            &["kubectl apply -fservices/x,mine.yaml"],
+        ),
         ("kubectl apply -fdeploy/*", &["kubectl apply -fdeploy/a/b.yml"], &["kubectl apply -fdeploy/x,mine.yaml"]),
         ("ssh -vJbastion* host uptime", &["ssh -vJbastion1 host uptime"], &["ssh -vJbastion,evil host uptime"]),
         ("mysql -Nh *.acme.com app", &["mysql -Nh db.acme.com app"], &["mysql -Nh evil.com,x.acme.com app"]),
