@@ -383,17 +383,19 @@ fn is_first_operand(program: &Program, rule: &[String]) -> bool {
 fn behind_own_options<'a>(program: &Program, mut rule: &'a [String]) -> &'a [String] {
     let options = &program.options;
     let bare = program.harmless.map_or("", |known| known.bare);
+    // Their options with a value are known.
+    let is_known = program.interpreter || !options.naming_code.is_empty();
     let is_flag = |word: &str| {
         let name = word.trim_start_matches('-');
         if word.starts_with("--") {
-            return name.contains('=') || program.interpreter || programs::contains(bare, name);
+            return name.contains('=') || is_known || programs::contains(bare, name);
         }
         let last = name.chars().last();
         let (flags, switches) = program.harmless.map_or(("", ""), |known| (known.flags, known.switches));
         programs::contains(bare, name)
             || programs::contains(switches, name)
             || (!name.is_empty() && program.subcommands && name.chars().all(|letter| flags.contains(letter)))
-            || (program.interpreter && last.is_some_and(|letter| !options.values.contains(letter)))
+            || (is_known && last.is_some_and(|letter| !options.values.contains(letter)))
     };
     while let [option, rest @ ..] = rule
         && option.starts_with('-')
