@@ -315,10 +315,11 @@ impl CommandRule {
             self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
         // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
-            let is_quoted = is_quoted(star);
+            let (is_quoted, has_flags) = (is_quoted(star), is_of_flags(star));
             let is_number = |letter: char| letter.is_ascii_digit() || letter == ',';
             let is_name = |letter: char| is_quoted && (letter.is_alphanumeric() || "_.-".contains(letter));
-            star.stands_for.chars().all(|letter| is_number(letter) || is_name(letter))
+            let is_flag = |letter: char| has_flags && "gimpI".contains(letter);
+            star.stands_for.chars().all(|letter| is_number(letter) || is_name(letter) || is_flag(letter))
         };
         let only_reads = self.only_reads();
         let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
@@ -804,18 +805,31 @@ fn is_quoted(star: &StarInWord<'_>) -> bool {
     }
 }
 
+/// Returns whether a star stands for flags of `s/a/b/`. Others than the known ones run what they find, or write a file.
+fn is_of_flags(star: &StarInWord<'_>) -> bool {
+    let Some(mark) = star.before.chars().last() else { return false };
+    let mut parts = star.before.split(mark);
+    let first = parts.next().unwrap_or_default();
+    star.behind.is_empty() && first == "s" && ['/', '|', '#', '@'].contains(&mark) && parts.count() == 3
+}
+
 /// Returns whether a star in a statement stands for a part of a name or of a string there, or for a number. In the place of a value the name
 /// of a column would take every row (`where id = *`).
 fn is_part_of_statement(program: &Program, star: &StarInWord<'_>) -> bool {
     /// Words behind which a star stands for the name of a table.
-    const BEFORE_NAMES: Names = "database from into join table update view";
+    const BEFORE_NAMES: Names =
+        "analyze by column database from into join select table truncate update use vacuum view";
     // The rest of a statement would be a comment.
     if star.stands_for.contains("--") {
         return false;
     }
     let before = star.before;
     let is_database = program.options.guarded.iter().any(|option| option.effect == Effect::Scripts);
-    let in_string = before.matches(['\'', '"']).count() % 2 == 1;
+    let quote = before.chars().fold(None, |quote, letter| match quote {
+        None => Some(letter).filter(|letter| ['\'', '"'].contains(letter)),
+        quote => quote.filter(|mark| *mark != letter),
+    });
+    let in_string = quote.is_some();
     if !is_database || in_string || !before.contains(char::is_whitespace) {
         return true;
     }
@@ -823,7 +837,10 @@ fn is_part_of_statement(program: &Program, star: &StarInWord<'_>) -> bool {
     let last = |text: &str| text.rsplit(|letter| !is_of_name(letter)).next().unwrap_or_default().to_ascii_lowercase();
     let begun = last(before);
     let is_name = match begun.is_empty() {
-        true => before.ends_with(char::is_whitespace) && programs::contains(BEFORE_NAMES, &last(before.trim_end())),
+        true => {
+            let names = programs::contains(BEFORE_NAMES, &last(before.trim_end()));
+            (before.ends_with(char::is_whitespace) && names) || before.ends_with('.')
+        }
         false => !begun.starts_with(|first: char| first.is_ascii_digit()),
     };
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';

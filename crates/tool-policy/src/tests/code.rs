@@ -281,6 +281,14 @@ fn a_star_in_the_place_of_a_value_stands_for_no_column() {
             &["psql app -c select␣1␣from␣notes"],
             &["psql app -c select␣1␣from␣notes,keys"],
         ),
+        ("psql app -c 'select '*' from t'", &["psql app -c select␣id␣from␣t"], &["psql app -c select␣id,key␣from␣t"]),
+        ("psql app -c 'select 1 from a.'*", &["psql app -c select␣1␣from␣a.t"], &[]),
+        ("psql app -c 'truncate '*", &["psql app -c truncate␣t"], &["psql app -c truncate␣t,u"]),
+        (
+            "mysql app -e 'delete from t where a = \"it'\\''s\" and id = '*",
+            &["mysql app -e delete␣from␣t␣where␣a␣=␣\"it's\"␣and␣id␣=␣4"],
+            &["mysql app -e delete␣from␣t␣where␣a␣=␣\"it's\"␣and␣id␣=␣id"],
+        ),
         (
             "psql app -c 'select 1 from notes'*",
             &["psql app -c select␣1␣from␣notes_old"],
@@ -387,6 +395,7 @@ fn no_star_in_front_of_more_words_stands_for_a_script() {
         ("docker --context x * web", &["docker --context x rm web"]),
         ("npm --prefix web * test", &["npm --prefix web exec test"]),
         ("sudo -u bot * ls", &["sudo -u bot evil ls"]),
+        ("java -Xmx1g * Main", &["java -Xmx1g Evil Main"]),
         ("deno run -q * x.ts", &["deno run -q evil.ts x.ts"]),
         ("go run -race * x", &["go run -race evil.go x"]),
     ] {
@@ -431,6 +440,8 @@ fn a_star_in_a_script_is_a_name_only_where_marks_quote_it() {
         ("ruby -e 'puts '*'; puts 1'", &["ruby -e puts␣2;␣puts␣1"], &["ruby -e puts␣binding.irb;␣puts␣1"]),
         ("php -r 'echo '*';'", &["php -r echo␣2;"], &["php -r echo␣include-1;", "php -r echo␣1+require@M_PI;"]),
         ("sed -i 's/a/b/'*';3d' f", &["sed -i s/a/b/2;3d f"], &["sed -i s/a/b/e;3d f"]),
+        ("sed -i s/a/b/* f", &["sed -i s/a/b/g f", "sed -i s/a/b/2 f"], &["sed -i s/a/b/e f", "sed -i s/a/b/w f"]),
+        ("perl -pe 's/a/b/'* f", &["perl -pe s/a/b/gi f"], &["perl -pe s/a/b/ee f"]),
         ("sed -i 1,*!d f", &["sed -i 1,2!d f"], &["sed -i 1,2wtodo.md!d f"]),
         ("sed -i /^*/d f", &["sed -i /^x/d f"], &["sed -i /^x/w/d f"]),
     ]);
