@@ -338,38 +338,42 @@ pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
     }
     let rest = behind_own_options(program, rule);
     // Behind `run` is the script.
-    let runs = |word: &String| match program.harmless.map(|known| known.end) {
-        Some(OptionsEnd::Passed(subcommands)) => programs::contains(subcommands, word),
-        _ => false,
-    };
     if let [subcommand, rest @ ..] = rest
-        && runs(subcommand)
+        && programs::contains(running(program), subcommand)
     {
         let rest = behind_own_options(program, rest);
         return matches!(rest, [first, next, ..] if first.starts_with(STAR) && !next.starts_with('-'));
     }
     let [first, next, ..] = rest else { return false };
-    let is_wrapper = || program.class == Class::Runs && program.starts == Some("") && !program.own_operand;
     let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
-    let is_script = program.interpreter
-        || !program.options.naming_code.is_empty()
-        || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
-    first.starts_with(STAR) && (program.subcommands || is_script || is_wrapper() || is_option())
+    let names_code = !program.options.naming_code.is_empty();
+    first.starts_with(STAR) && (chooses_by_operand(program) || names_code || is_option())
+}
+
+/// Returns whether a program's first operand chooses what it does: a subcommand, a script, or a command.
+fn chooses_by_operand(program: &Program) -> bool {
+    let is_wrapper = program.class == Class::Runs && program.starts == Some("") && !program.own_operand;
+    let takes_script = program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
+    program.subcommands || program.interpreter || is_wrapper || takes_script
+}
+
+/// Returns the subcommands of a program that run what the operand behind them names.
+fn running(program: &Program) -> Names {
+    match program.harmless.map(|known| known.end) {
+        Some(OptionsEnd::Passed(subcommands)) => subcommands,
+        _ => "",
+    }
 }
 
 /// Returns whether a star with more words behind it is in the place of a program's first operand, or of the one behind `run`: in front of it are
 /// options with their values.
 fn is_first_operand(program: &Program, rule: &[String]) -> bool {
-    let chooses = program.subcommands
-        || program.interpreter
-        || (program.class == Class::Runs && program.starts == Some("") && !program.own_operand)
-        || program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
-    let passed = match program.harmless.map(|known| known.end) {
-        Some(OptionsEnd::Passed(subcommands)) => subcommands,
-        _ => "",
+    let own = match rule {
+        [first, rest @ ..] if programs::contains(running(program), first) => rest,
+        _ => rule,
     };
-    let own = rule.first().filter(|word| programs::contains(passed, word)).map_or(rule, |_| &rule[1..]);
-    let (Some(at), true) = (own.iter().position(|word| word.starts_with(STAR)), chooses) else { return false };
+    let star = own.iter().position(|word| word.starts_with(STAR)).filter(|_| chooses_by_operand(program));
+    let Some(at) = star else { return false };
     let is_option = |word: &String| word.starts_with('-') && !word.contains(STAR);
     let before = &own[..at];
     let is_value = |place: usize| !is_option(&before[place]) && place > 0 && is_option(&before[place - 1]);
