@@ -145,7 +145,7 @@ impl CommandRule {
     /// Whether the first star is in the place of a subcommand or a script, with more words behind it.
     fn chooses_what_runs(&self) -> bool {
         let arguments = self.arguments();
-        if self.program().is_some_and(|program| programs::by_base_name(program).is_git()) {
+        if self.is_of_git() {
             return self.subcommand_behind_star().is_some();
         }
         self.program().is_some_and(|program| options::chooses_what_runs(program, arguments))
@@ -161,10 +161,9 @@ impl CommandRule {
     /// Whether its operands are a remote and what is exchanged with it, in their order, and the rule names one behind a star (`git remote
     /// set-url * URL`).
     fn connects_by_git(&self) -> bool {
-        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
         let mut behind = self.arguments().iter().skip_while(|word| !word.contains(STAR)).skip(1);
         let names_more = behind.any(|word| !word.starts_with(['-', STAR]));
-        is_git
+        self.is_of_git()
             && names_more
             && git::subcommand(self.arguments()).is_some_and(|subcommand| git::needs(Some(subcommand)).network)
     }
@@ -189,6 +188,10 @@ impl CommandRule {
     /// Returns the words before the first star.
     pub(super) fn fixed(&self) -> &[String] {
         &self.fixed
+    }
+
+    fn is_of_git(&self) -> bool {
+        self.program().is_some_and(|program| programs::by_base_name(program).is_git())
     }
 
     fn arguments(&self) -> &[String] {
@@ -321,7 +324,6 @@ impl CommandRule {
             let is_flag = |letter: char| has_flags && "gimpI".contains(letter);
             star.stands_for.chars().all(|letter| is_number(letter) || is_name(letter) || is_flag(letter))
         };
-        let only_reads = self.only_reads();
         let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
         words.matches_within_words(text, |star| {
             let is_script = !entry.interpreter && first == Some(star.before);
@@ -330,7 +332,7 @@ impl CommandRule {
             let may_quote = entry.quotes_by_any_mark && is_code;
             (!may_quote || is_plain(star))
                 && (!holds_statements || is_part_of_statement(entry, star))
-                && hosts::stays_within(entry, star, only_reads)
+                && hosts::stays_within(entry, star, || self.only_reads())
         })
     }
 
@@ -385,7 +387,6 @@ impl CommandRule {
 
     /// Returns why a call pushes or deletes another branch besides those that the rule's last word stands for (`git push origin bot/*`).
     fn pushing_more(&self, arguments: &[String]) -> Option<String> {
-        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
         let overwrites = |word: &String| match word.strip_prefix("--") {
             Some(long) => {
                 let mut names = ["copy", "delete", "force", "move"].into_iter();
@@ -399,13 +400,14 @@ impl CommandRule {
             Some("branch" | "tag") => deletes(),
             _ => false,
         };
-        let last = self.arguments().last().filter(|last| is_git && is_meant && last.contains(STAR))?;
+        let last = self.arguments().last().filter(|last| self.is_of_git() && is_meant && last.contains(STAR))?;
         if last.starts_with('-') || *last == STAR.to_string() {
             return None;
         }
         let branches = Wildcard::words_of(std::slice::from_ref(last));
-        let operands = |words: &'_ [String]| words.iter().filter(|word| !word.starts_with('-')).count();
-        let mut further = arguments.iter().filter(|word| !word.starts_with('-')).skip(operands(self.arguments()));
+        let is_operand = |word: &&String| !word.starts_with('-');
+        let named = self.arguments().iter().filter(is_operand).count();
+        let mut further = arguments.iter().filter(is_operand).skip(named);
         let word = further.find(|word| !branches.matches(word))?;
         let shown = last.replace(STAR, "*");
         Some(format!("`{}` is no branch that `{}` stands for", clipped(word), clipped(&shown)))
@@ -413,37 +415,31 @@ impl CommandRule {
 
     /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).
     fn pushing_elsewhere(&self, arguments: &[String]) -> Option<String> {
-        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
-        if !is_git || !matches!(git::subcommand(self.arguments()), Some("push" | "send-pack")) {
+        if !self.is_of_git() || !matches!(git::subcommand(self.arguments()), Some("push" | "send-pack")) {
             return None;
         }
-        // `git@*:x` is a place.
-        let is_place = |start: &str| {
-            let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start));
-            start.contains('@') && rests.any(|rest| rest.contains(':'))
+        let is_branch = |start: &str, end: &str| {
+            // `git@*:x`
+            let is_place = start.contains('@') && end.contains(':');
+            // `feature-*:bot/x`
+            let has_other_side = end.starts_with(':');
+            !start.is_empty() && !start.starts_with('-') && !is_place && !has_other_side
         };
-        // `feature-*:bot/x`
-        let has_other_side = |start: &str| {
-            let mut rests = self.arguments().iter().filter_map(|word| word.strip_prefix(start)?.strip_prefix(STAR));
-            rests.any(|rest| rest.starts_with(':'))
-        };
-        let is_branch =
-            |start: &str| !start.is_empty() && !start.starts_with('-') && !is_place(start) && !has_other_side(start);
-        let (start, word) = self.extended(arguments, is_branch, |rest| rest.contains(':'))?;
+        let (start, word) = self.extended(arguments, is_branch, |_, rest| rest.contains(':'))?;
         Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
     }
 
-    /// Returns the first word of a call that goes on behind the beginning of a word with a star in the rule, with that beginning. `of` and `by` say
-    /// which beginnings and which rests count.
+    /// Returns the first word of a call that goes on behind the beginning of a word with a star in the rule, with that beginning. `of` says which
+    /// words of the rule count, by their text before and behind the star, and `by` which words of the call, by that beginning and the rest.
     fn extended<'a>(
         &'a self,
         arguments: &'a [String],
-        of: impl Fn(&str) -> bool,
-        by: impl Fn(&str) -> bool,
+        of: impl Fn(&str, &str) -> bool,
+        by: impl Fn(&str, &str) -> bool,
     ) -> Option<(&'a str, &'a str)> {
-        let starts = self.arguments().iter().filter_map(|word| Some(word.split_once(STAR)?.0));
-        starts.filter(|start| of(start)).find_map(|start| {
-            let word = arguments.iter().find(|word| word.strip_prefix(start).is_some_and(&by))?;
+        let own = self.arguments().iter().filter_map(|word| word.split_once(STAR));
+        own.filter(|(start, end)| of(start, end)).find_map(|(start, _)| {
+            let word = arguments.iter().find(|word| word.strip_prefix(start).is_some_and(|rest| by(start, rest)))?;
             Some((start, word.as_str()))
         })
     }
@@ -454,25 +450,23 @@ impl CommandRule {
         if entry.commands != CommandOperands::Fetched {
             return None;
         }
-        let lists_more = |rest: &str| rest.split(',').skip(1).any(operands::is_fetched);
-        let (start, word) = self.extended(arguments, |start| start.contains(':'), lists_more)?;
+        let lists_more = |_: &str, rest: &str| rest.split(',').skip(1).any(operands::is_fetched);
+        let (start, word) = self.extended(arguments, |start, _| start.contains(':'), lists_more)?;
         Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
     }
 
     /// Returns why an address of a call has another host than the one behind whose last letter a rule has a star (`git clone https://h*`).
     fn leaving_host(&self, arguments: &[String]) -> Option<String> {
         // A host that goes on behind the star is judged word by word.
-        let is_open = |start: &str| {
-            self.arguments().iter().any(|word| word.strip_prefix(start).is_some_and(|rest| rest == STAR.to_string()))
-        };
-        let ends_in_host = |start: &str| {
-            is_open(start) && start.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'))
+        let ends_in_host = |start: &str, end: &str| {
+            let host = start.split_once("://").map(|(_, host)| host);
+            end.is_empty() && host.is_some_and(|host| !host.is_empty() && !host.contains('/'))
         };
         let is_port = |rest: &str| {
             let behind = rest.strip_prefix(':').map(|port| port.trim_start_matches(|c: char| c.is_ascii_digit()));
             behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
         };
-        let leaves = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest);
+        let leaves = |_: &str, rest: &str| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest);
         let (start, word) = self.extended(arguments, ends_in_host, leaves)?;
         Some(format!("`{}` names another host than `{}`", clipped(word), clipped(start)))
     }
@@ -481,17 +475,13 @@ impl CommandRule {
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
         let of_container = self.program().is_some_and(|program| programs::by_base_name(program).container.is_some());
-        let is_place = |start: &str| start.contains(':') || (of_container && start.contains('/'));
+        let is_place = |start: &str, _: &str| start.contains(':') || (of_container && start.contains('/'));
         // The first dot may be the rule's: `https://h/acme/.*`.
-        let climbs = |start: &str, word: &str| {
+        let climbs = |start: &str, rest: &str| {
             let own = start.rsplit('/').next().unwrap_or_default();
-            word.strip_prefix(start).is_some_and(|rest| fetch::climbs(&format!("{own}{rest}")))
+            fetch::climbs(&format!("{own}{rest}"))
         };
-        let starts = self.arguments().iter().filter_map(|word| Some(word.split_once(STAR)?.0));
-        let (start, word) = starts.filter(|start| is_place(start)).find_map(|start| {
-            let word = arguments.iter().find(|word| climbs(start, word))?;
-            Some((start, word.as_str()))
-        })?;
+        let (start, word) = self.extended(arguments, is_place, climbs)?;
         Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
     }
 

@@ -40,8 +40,8 @@ impl Text {
 
 /// Returns whether a star within a word of a rule stands for a part of what the word names, if that may be a place. `only_reads`: whether
 /// the rule's program does no more, on this machine.
-pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>, only_reads: bool) -> bool {
-    let text = || match only_reads {
+pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>, only_reads: impl FnOnce() -> bool) -> bool {
+    let text = || match only_reads() {
         true => Text::Any,
         false => of_option(program, star).unwrap_or_else(|| of_operand(program, star)),
     };
