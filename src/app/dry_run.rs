@@ -1,6 +1,5 @@
 //! Shows the prompt, the policy and the client's command that a run would have. Has no effect.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::policy::{self, JobPolicy};
@@ -129,8 +128,7 @@ fn held(definition: &Definition, applicable_budget: &ApplicableBudget, app: &App
         let why = status.client.missing.unwrap_or_else(|| "it is not logged in; `ollim-bot login`".to_owned());
         format!("it would wait for the agent: {why}")
     });
-    let unmet = needs::full_disk(app.home.root())
-        .or_else(|| needs::unmet_requirement(&definition.requires, Path::new("/")))
+    let unmet = needs::missing(&definition.requires, Some(app.home.root()))
         .map(|why| format!("when it falls due it waits: {why}; fired by hand it does not"));
     let approve = "when it falls due it asks you first (`approve`); fired by hand it does not";
     let approve = definition.approve.then(|| approve.to_owned());

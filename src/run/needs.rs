@@ -1,13 +1,14 @@
 //! The check of a job's requirements on the machine (`requires`), by files of the kernel.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::definition::Need;
 
 /// Returns the first unmet requirement, as a sentence without its full stop; `None` if all are met. `root` is `/`.
 #[must_use]
-pub fn unmet_requirement(needs: &[Need], root: &Path) -> Option<&'static str> {
+fn unmet_requirement(needs: &[Need], root: &Path) -> Option<&'static str> {
     let missing = |need: &Need| match need {
         Need::Online => (!is_online(root)).then_some("the machine has no default route (`requires: online`)"),
         Need::Power => (!has_power(root)).then_some("the machine runs on its battery (`requires: power`)"),
@@ -21,14 +22,37 @@ const ROOM_OF_RUN: u64 = 1024 * 1024;
 /// The number of free files without which no run starts.
 const FILES_OF_RUN: u64 = 100;
 
-/// Returns why a run cannot have its folder, as a sentence without its full stop; `None` if there is room on the disk of the data folder.
-#[must_use]
-pub fn full_disk(data_folder: &Path) -> Option<&'static str> {
-    let facts = rustix::fs::statvfs(data_folder).ok()?;
+/// The free space on a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct FreeSpace {
+    /// In bytes.
+    pub room: u64,
+    /// The number of files that can be made.
+    pub files: u64,
+}
+
+/// Returns the free space on the disk of a folder.
+///
+/// # Errors
+/// If the kernel does not tell it.
+pub fn free_space(folder: &Path) -> io::Result<FreeSpace> {
+    let facts = rustix::fs::statvfs(folder)?;
     // Some file systems do not count their files.
-    let has_files = facts.f_files == 0 || facts.f_favail >= FILES_OF_RUN;
-    let has_room = facts.f_bavail.saturating_mul(facts.f_frsize) >= ROOM_OF_RUN;
-    (!has_room || !has_files).then_some("the disk of the data folder is full")
+    let files = if facts.f_files == 0 { u64::MAX } else { facts.f_favail };
+    Ok(FreeSpace { room: facts.f_bavail.saturating_mul(facts.f_frsize), files })
+}
+
+/// Returns why a run cannot have its folder, as a sentence without its full stop; `None` if there is room on the disk of the data folder.
+fn full_disk(data_folder: &Path) -> Option<&'static str> {
+    let FreeSpace { room, files } = free_space(data_folder).ok()?;
+    (room < ROOM_OF_RUN || files < FILES_OF_RUN).then_some("the disk of the data folder is full")
+}
+
+/// Returns why this machine cannot begin a job now: as [`unmet_requirement`], or since the disk is full. `data_folder` is given for a job that
+/// needs a folder of its own there.
+#[must_use]
+pub fn missing(needs: &[Need], data_folder: Option<&Path>) -> Option<&'static str> {
+    data_folder.and_then(full_disk).or_else(|| unmet_requirement(needs, Path::new("/")))
 }
 
 /// Returns whether there is a default route. If the kernel shows no routes at all, the job is not delayed.

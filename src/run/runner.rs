@@ -188,8 +188,7 @@ impl Launcher for Runner {
     }
 
     async fn unmet_requirement(&self, definition: &Definition) -> Option<&'static str> {
-        let disk = if self.is_message_only(definition) { None } else { needs::full_disk(self.home.root()) };
-        disk.or_else(|| needs::unmet_requirement(&definition.requires, Path::new("/")))
+        needs::missing(&definition.requires, (!self.is_message_only(definition)).then_some(self.home.root()))
     }
 
     async fn approval(&self, job: &Job, text: &str) -> Result<Approval, JournalError> {

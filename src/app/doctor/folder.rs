@@ -11,6 +11,7 @@ use super::{Finding, hosts};
 use crate::app::{App, init};
 use crate::config::secrets;
 use crate::journal::{JournalError, JournalLocation, JournalReader};
+use crate::run::needs::{FreeSpace, free_space};
 
 /// Free space below which the journal may soon refuse a claim, in bytes.
 const LITTLE: u64 = 64 << 20;
@@ -136,8 +137,8 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
     if !root.is_dir() {
         return Vec::new();
     }
-    let facts = match rustix::fs::statvfs(root) {
-        Ok(facts) => facts,
+    let FreeSpace { room, files } = match free_space(root) {
+        Ok(free) => free,
         Err(error) => {
             return vec![
                 Finding::look("disk", format!("how much room there is cannot be told: {error}"))
@@ -145,10 +146,7 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
             ];
         }
     };
-    let room = facts.f_bavail.saturating_mul(facts.f_frsize);
     let text = format!("{} free at {}", ByteSize(room), root.display());
-    // Some file systems do not count their files.
-    let files = if facts.f_files == 0 { u64::MAX } else { facts.f_favail };
     vec![match (room, files) {
         (_, 0) => Finding::wrong("disk", format!("{text}, and no more files can be made")).step("remove some files"),
         (room, _) if room < LITTLE => Finding::wrong("disk", text).step("make room: without it nothing new starts"),
