@@ -15,6 +15,7 @@ pub mod failpoints;
 
 pub mod clock;
 pub mod config;
+pub mod connections;
 pub mod heartbeat;
 pub mod hexadecimal;
 pub mod home;

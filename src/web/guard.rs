@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::listener::HasLogin;
 use super::sessions::form_token;
 use super::{Web, error};
+use crate::connections::KnownCaller;
 
 /// Allows only the page's own style and script, and no frames.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -84,8 +84,8 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
 pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
     match session_in(&web, request.headers()) {
         Some(session) => {
-            if let Some(connection) = request.extensions().get::<HasLogin>() {
-                connection.note();
+            if let Some(caller) = request.extensions().get::<KnownCaller>() {
+                caller.note();
             }
             request.extensions_mut().insert(session);
             next.run(request).await

@@ -1,12 +1,9 @@
 //! The page's listener: an address of this machine, or a Unix socket.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_sandbox::relay::RelayedListener;
@@ -19,9 +16,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::config::ListenAddress;
+use crate::connections::{KnownCaller, OpenConnections};
 
 /// Maximum number of connections. At the limit the oldest is closed that has no login, or else the oldest. So callers without a login
 /// cannot exhaust the descriptors, and disturb no one who has one.
@@ -92,7 +90,7 @@ impl Listener {
             Self::Unix(_, path) => Some(SocketFileGuard(path.clone())),
         };
         let mut connections = JoinSet::new();
-        let mut open: VecDeque<OpenConnection> = VecDeque::new();
+        let mut open = OpenConnections::default();
         loop {
             let accepted = async {
                 match &self {
@@ -103,16 +101,15 @@ impl Listener {
             tokio::select! {
                 accepted = accepted => match accepted {
                     Ok(stream) => {
-                        open.retain(|connection| !connection.task.is_finished());
-                        if open.len() >= CONNECTIONS {
-                            close_oldest(&mut open);
+                        if open.count() >= CONNECTIONS && !open.close_oldest_unknown() {
+                            open.close_oldest();
                         }
-                        let (router, login) = (router.clone(), HasLogin::default());
+                        let (router, caller) = (router.clone(), KnownCaller::default());
                         let task = match stream {
-                            Stream::Tcp(stream) => connections.spawn(serve(stream, login.clone(), router)),
-                            Stream::Unix(stream) => connections.spawn(serve(stream, login.clone(), router)),
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, caller.clone(), router)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, caller.clone(), router)),
                         };
-                        open.push_back(OpenConnection { task, login });
+                        open.add(task, caller);
                     }
                     Err(error) => {
                         // Most likely the process is out of descriptors. Some will be free soon.
@@ -126,44 +123,19 @@ impl Listener {
     }
 }
 
-/// Whether a connection has had a request with a valid session.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HasLogin(Arc<AtomicBool>);
-
-impl HasLogin {
-    /// Notes a request with a valid session.
-    pub(super) fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-struct OpenConnection {
-    task: AbortHandle,
-    login: HasLogin,
-}
-
-/// Closes the oldest connection without a login, or the oldest if all have one.
-fn close_oldest(open: &mut VecDeque<OpenConnection>) {
-    let has_none = |connection: &OpenConnection| !connection.login.0.load(Ordering::Relaxed);
-    let oldest = open.iter().position(has_none).unwrap_or_default();
-    if let Some(oldest) = open.remove(oldest) {
-        oldest.task.abort();
-    }
-}
-
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 /// Serves one connection.
-async fn serve<S>(stream: S, login: HasLogin, router: Router)
+async fn serve<S>(stream: S, caller: KnownCaller, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(login.clone());
+        request.extensions_mut().insert(caller.clone());
         router.call(request)
     });
     let mut server = http1::Builder::new();

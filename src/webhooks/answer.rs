@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -12,10 +11,11 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 
 use super::delivery::{delivery, payload};
-use super::listener::{HasSigned, Webhooks};
+use super::listener::Webhooks;
 use super::refusals::{Refused, kept};
 use super::signature::{self, Proof};
 use crate::config::secrets;
+use crate::connections::KnownCaller;
 use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
 use crate::schedule::{Accepted, DeliverError};
 
@@ -142,8 +142,8 @@ impl Webhooks {
         seen.of = hooks.iter().find(|hook| hook.id.as_str() == name).map(|hook| hook.id.clone());
         let body = read(body).await?;
         let (definition, hook) = self.sent_to(name, hooks, &head.headers, &body).await?;
-        if let Some(HasSigned(signed)) = head.extensions.get() {
-            signed.store(true, Ordering::Relaxed);
+        if let Some(sender) = head.extensions.get::<KnownCaller>() {
+            sender.note();
         }
         seen.payload = kept(&body);
         if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {

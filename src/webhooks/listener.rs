@@ -1,6 +1,6 @@
 //! The listener: accepts connections for one request each, and closes them soon.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -17,13 +17,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::rate::Rates;
 use super::refusals::{COUNTED_FIRST, Refusals, Refused};
 use crate::clock::Clock;
 use crate::config::ListenAddress;
+use crate::connections::{KnownCaller, OpenConnections};
 use crate::home::Home;
 use crate::journal::{Journal, NewMessage};
 use crate::run::tokens::Tokens;
@@ -162,7 +163,7 @@ impl Listener {
     /// Serves until the future is dropped.
     async fn serve(self, webhooks: Arc<Webhooks>) {
         let mut connections = JoinSet::new();
-        let mut open: VecDeque<OpenConnection> = VecDeque::new();
+        let mut open = OpenConnections::default();
         let mut flush = interval(COUNTED_FIRST);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -175,18 +176,16 @@ impl Listener {
             tokio::select! {
                 accepted = accepted => match accepted {
                     Ok(stream) => {
-                        open.retain(|connection| !connection.task.is_finished());
-                        while open.len() >= CONNECTIONS && !close_oldest(&mut open, &webhooks.refusals) {
+                        while open.count() >= CONNECTIONS && !close_oldest(&mut open, &webhooks.refusals) {
                             // All are deliveries, and each ends soon.
                             connections.join_next().await;
-                            open.retain(|connection| !connection.task.is_finished());
                         }
-                        let (webhooks, signed) = (Arc::clone(&webhooks), HasSigned::default());
+                        let (webhooks, sender) = (Arc::clone(&webhooks), KnownCaller::default());
                         let task = match stream {
-                            Stream::Tcp(stream) => connections.spawn(serve(stream, signed.clone(), webhooks)),
-                            Stream::Unix(stream) => connections.spawn(serve(stream, signed.clone(), webhooks)),
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, sender.clone(), webhooks)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, sender.clone(), webhooks)),
                         };
-                        open.push_back(OpenConnection { task, signed });
+                        open.add(task, sender);
                     }
                     Err(error) => {
                         // Most likely the process is out of descriptors. Wait until some are free.
@@ -201,20 +200,11 @@ impl Listener {
     }
 }
 
-/// Whether the sender of a connection has signed its delivery.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HasSigned(pub(super) Arc<AtomicBool>);
-
-struct OpenConnection {
-    task: AbortHandle,
-    signed: HasSigned,
-}
-
 /// Closes the oldest connection whose sender has not signed, and records that. Returns whether there was one.
-fn close_oldest(open: &mut VecDeque<OpenConnection>, refusals: &Refusals) -> bool {
-    let is_unsigned = |connection: &OpenConnection| !connection.signed.0.load(Ordering::Relaxed);
-    let Some(oldest) = open.iter().position(is_unsigned).and_then(|place| open.remove(place)) else { return false };
-    oldest.task.abort();
+fn close_oldest(open: &mut OpenConnections, refusals: &Refusals) -> bool {
+    if !open.close_oldest_unknown() {
+        return false;
+    }
     let why = format!("closed before a delivery had come, since {CONNECTIONS} connections were open");
     refusals.add(None, Refused { status: StatusCode::SERVICE_UNAVAILABLE.as_u16(), why, payload: None });
     true
@@ -226,12 +216,12 @@ enum Stream {
 }
 
 /// Serves one request on a connection.
-async fn serve<S>(stream: S, signed: HasSigned, webhooks: Arc<Webhooks>)
+async fn serve<S>(stream: S, sender: KnownCaller, webhooks: Arc<Webhooks>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(signed.clone());
+        request.extensions_mut().insert(sender.clone());
         webhooks.answer(request)
     });
     let mut server = http1::Builder::new();
@@ -256,17 +246,20 @@ mod tests {
         let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
         let refusals = Refusals::new(journal, clock);
         let mut connections: JoinSet<()> = JoinSet::new();
-        let mut open: VecDeque<OpenConnection> = [true, false, true, false]
-            .map(|has_signed| OpenConnection {
-                task: connections.spawn(std::future::pending()),
-                signed: HasSigned(Arc::new(has_signed.into())),
-            })
-            .into();
-        let ids: Vec<_> = open.iter().map(|connection| connection.task.id()).collect();
+        let mut open = OpenConnections::default();
+        let ids = [true, false, true, false].map(|has_signed| {
+            let (task, sender) = (connections.spawn(std::future::pending()), KnownCaller::default());
+            if has_signed {
+                sender.note();
+            }
+            let id = task.id();
+            open.add(task, sender);
+            id
+        });
         let mut closed = Vec::new();
         while close_oldest(&mut open, &refusals) {
             closed.push(connections.join_next_with_id().await.unwrap().unwrap_err().id());
         }
-        assert_eq!((closed, open.len()), (vec![ids[1], ids[3]], 2));
+        assert_eq!((closed, open.count()), (vec![ids[1], ids[3]], 2));
     }
 }

@@ -9,6 +9,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // Implements `fail_point!`, which any module may use. The same tests set the clock ahead.
     ("failpoints", &[]),
     ("clock", &["failpoints"]),
+    ("connections", &[]),
     ("heartbeat", &[]),
     ("hexadecimal", &[]),
     ("home", &[]),
@@ -52,7 +53,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     // Accepts requests of other services. A job's token has no authority here.
-    ("webhooks", &["clock", "config", "definition", "hexadecimal", "home", "journal", "run", "schedule"]),
+    (
+        "webhooks",
+        &["clock", "config", "connections", "definition", "hexadecimal", "home", "journal", "run", "schedule"],
+    ),
     // Defines the commands and their permissions. It is the only module that interfaces call.
     (
         "app",
@@ -84,6 +88,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "bot",
             "channel",
             "config",
+            "connections",
             "definition",
             "hexadecimal",
             "journal",
