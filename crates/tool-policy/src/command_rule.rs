@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::Application;
 use crate::apart::{harmless_apart, moves_options};
+use crate::choice;
 use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
@@ -144,11 +145,15 @@ impl CommandRule {
 
     /// Whether the first star is in the place of a subcommand or a script, with more words behind it.
     fn chooses_what_runs(&self) -> bool {
-        let arguments = self.arguments();
-        if self.is_of_git() {
-            return self.subcommand_behind_star().is_some();
-        }
-        self.program().is_some_and(|program| options::chooses_what_runs(program, arguments))
+        let words = self.arguments();
+        let entry = self.program().map(programs::by_base_name);
+        entry.is_some_and(|entry| match entry.is_git() {
+            true => match git::subcommand(words) {
+                Some(_) => choice::chooses_what_runs(entry, git::from_subcommand(words)),
+                None => self.subcommand_behind_star().is_some(),
+            },
+            false => choice::chooses_what_runs(entry, words),
+        })
     }
 
     /// Whether its program may run what its operands say, in their order.

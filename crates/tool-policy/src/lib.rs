@@ -7,6 +7,7 @@ mod agents;
 mod apart;
 mod application;
 mod attenuation;
+mod choice;
 mod client_tools;
 mod code_on_input;
 mod command_rule;

@@ -11,8 +11,7 @@ use crate::fetch;
 use crate::harmless;
 use crate::operands;
 use crate::programs::{
-    self, Class, CommandOperands, Effect, GuardedOption, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax,
-    git,
+    self, Class, CommandOperands, Effect, GuardedOption, Names, Options, Program, ScriptOperands, Syntax, git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -328,92 +327,6 @@ pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
         let mut letters = cluster.chars().take_while(|letter| is_bundle || !options.values.contains(*letter));
         letters.any(|letter| programs::contains(names, &format!("-{letter}")))
     })
-}
-
-/// Returns whether the first star of a rule with more words behind it is in the place of the subcommand or script of a program.
-pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
-    let program = programs::by_base_name(program);
-    if is_first_operand(program, rule) {
-        return true;
-    }
-    let rest = behind_own_options(program, rule);
-    // Behind `run` is the script.
-    if let [subcommand, rest @ ..] = rest
-        && programs::contains(running(program), subcommand)
-    {
-        let rest = behind_own_options(program, rest);
-        return matches!(rest, [first, next, ..] if first.starts_with(STAR) && !next.starts_with('-'));
-    }
-    let [first, next, ..] = rest else { return false };
-    let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
-    let names_code = !program.options.naming_code.is_empty();
-    first.starts_with(STAR) && (chooses_by_operand(program) || names_code || is_option())
-}
-
-/// Returns whether a program's first operand chooses what it does: a subcommand, a script, or a command.
-fn chooses_by_operand(program: &Program) -> bool {
-    let is_wrapper = program.class == Class::Runs && program.starts == Some("") && !program.own_operand;
-    let takes_script = program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
-    program.subcommands || program.interpreter || is_wrapper || takes_script
-}
-
-/// Returns the subcommands of a program that run what the operand behind them names.
-fn running(program: &Program) -> Names {
-    match program.harmless.map(|known| known.end) {
-        Some(OptionsEnd::Passed(subcommands)) => subcommands,
-        _ => "",
-    }
-}
-
-/// Returns whether a star with more words behind it is in the place of a program's first operand, or of the one behind `run`: in front of it are
-/// options with their values.
-fn is_first_operand(program: &Program, rule: &[String]) -> bool {
-    let own = match rule {
-        [first, rest @ ..] if programs::contains(running(program), first) => rest,
-        _ => rule,
-    };
-    let star = own.iter().position(|word| word.starts_with(STAR)).filter(|_| chooses_by_operand(program));
-    let Some(at) = star else { return false };
-    let is_option = |word: &String| word.starts_with('-') && !word.contains(STAR);
-    let before = &own[..at];
-    let is_value = |place: usize| !is_option(&before[place]) && place > 0 && is_option(&before[place - 1]);
-    let are_options = (0..at).all(|place| is_option(&before[place]) || is_value(place));
-    // Directly behind an option it may be the value.
-    let is_sure = at.checked_sub(1).is_some_and(is_value);
-    are_options && is_sure && own.get(at + 1).is_some_and(|next| !next.starts_with(STAR))
-}
-
-/// Returns the words behind the options at the beginning. It ends at an option that may take the next word for its value, or not.
-fn behind_own_options<'a>(program: &Program, mut rule: &'a [String]) -> &'a [String] {
-    let options = &program.options;
-    let bare = program.harmless.map_or("", |known| known.bare);
-    // Their options with a value are known.
-    let is_known = program.interpreter || !options.naming_code.is_empty();
-    let is_flag = |word: &str| {
-        let name = word.trim_start_matches('-');
-        if word.starts_with("--") {
-            return name.contains('=') || is_known || programs::contains(bare, name);
-        }
-        let last = name.chars().last();
-        let (flags, switches) = program.harmless.map_or(("", ""), |known| (known.flags, known.switches));
-        programs::contains(bare, name)
-            || programs::contains(switches, name)
-            || (!name.is_empty() && program.subcommands && name.chars().all(|letter| flags.contains(letter)))
-            || (is_known && last.is_some_and(|letter| !options.values.contains(letter)))
-    };
-    while let [option, rest @ ..] = rule
-        && option.starts_with('-')
-        && !option.contains(STAR)
-    {
-        let name = option.trim_start_matches('-');
-        let has_value = programs::contains(options.valued, name) || options.takes_next(option);
-        rule = match rest {
-            [_, rest @ ..] if has_value => rest,
-            _ if !has_value && is_flag(option) => rest,
-            _ => return rule,
-        };
-    }
-    rule
 }
 
 /// Returns the end of the words with which a rule names the script of an interpreter: `report.py`, or `-m pytest`. What stands behind them

@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, closed};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -11,41 +11,57 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
     Program { harmless: Some(harmless), options: Options::new(&[], values), ..runs(names) }
 }
 
+const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
+    Program {
+        subcommands: true,
+        groups: "cache config env npm owner plugin set store token version workspace workspaces",
+        starts: Some("dlx exec"),
+        commands: CommandOperands::Specifiers,
+        options: Options { valued, ..Options::new(&[], "Cw") },
+        ..tool(names, &PNPM, "Cw")
+    }
+}
+
 pub(super) const TABLE: &[Program] = &[
     Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
     Program { starts: Some(""), closed: true, commands: CommandOperands::Specifiers, ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,
+        groups: "access cache config dist-tag hook org owner pkg profile team token trust",
         starts: Some("exec x"),
         doing_more: &[("audit", "fix")],
         commands: CommandOperands::Specifiers,
-        options: Options { anywhere: SILENT, ..Options::new(&[], "Cw") },
+        options: Options {
+            anywhere: SILENT,
+            valued: "cache loglevel otp prefix registry tag userconfig workspace",
+            ..Options::new(&[], "Cw")
+        },
         ..tool(&["npm"], &NPM, "Cw")
     },
     // Behind a script's name their options are the script's.
-    Program {
-        subcommands: true,
-        starts: Some("dlx exec"),
-        commands: CommandOperands::Specifiers,
-        ..tool(&["pnpm", "yarn"], &PNPM, "Cw")
-    },
+    pnpm(&["pnpm"], "F dir filter loglevel registry"),
+    pnpm(&["yarn"], "cwd registry"),
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program {
         subcommands: true,
+        groups: "mod telemetry tool work",
         options: Options::ONE_DASH,
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
     },
     Program {
         subcommands: true,
+        groups: "cache config index",
         versioned: true,
         commands: CommandOperands::Specifiers,
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
     Program {
         subcommands: true,
+        groups: "auth cache env pip python self source tool",
         starts: Some("run"),
         commands: CommandOperands::Specifiers,
+        options: Options { valued: "directory index-url project python with", ..Options::NONE },
         ..closed(Class::Runs, &["poetry", "uv"], &UV)
     },
     Program {

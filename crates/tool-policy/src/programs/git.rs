@@ -15,6 +15,7 @@ const NAME: &str = "git";
 
 pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
+    groups: "bisect bundle lfs notes reflog remote stash submodule worktree",
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[

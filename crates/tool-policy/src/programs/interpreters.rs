@@ -65,6 +65,18 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+const DENO_VALUED: Names = "cert config conditions ext import-map lock log-level location preload v8-flags";
+
+const fn runtime(names: &'static [&'static str], options: Options) -> Program {
+    Program {
+        subcommands: true,
+        starts: Some("x"),
+        commands: CommandOperands::Specifiers,
+        options,
+        ..closed(Class::Runs, names, &RUNTIME)
+    }
+}
+
 const fn php(options: Options) -> Program {
     Program { versioned: true, quotes_by_any_mark: true, ..interpreter(&["php"], options) }
 }
@@ -150,13 +162,8 @@ pub(super) const TABLE: &[Program] = &[
         )
     },
     interpreter(&["node"], NODE),
-    Program {
-        subcommands: true,
-        starts: Some("x"),
-        commands: CommandOperands::Specifiers,
-        options: NODE,
-        ..closed(Class::Runs, &["bun", "deno"], &RUNTIME)
-    },
+    runtime(&["bun"], NODE),
+    runtime(&["deno"], Options { valued: DENO_VALUED, ..Options::new(&[], "cL") }),
     Program {
         versioned: true,
         loads_from_folder: true,
@@ -190,7 +197,7 @@ pub(super) const TABLE: &[Program] = &[
             ..Options::new(&[executes("c", "c"), executes("i", "i"), executes("D", "D")], "bcDf")
         },
     ),
-    interpreter(&["tsx"], NODE),
+    Program { groups: "watch", ..interpreter(&["tsx"], NODE) },
     // Only these options need not be spelled. All others are code, or lead to some.
     strict(&["R"], &only("qs", "help no-echo no-restore no-save quiet slave vanilla version")),
     strict(&["Rscript"], &only("", "help vanilla verbose version")),

@@ -85,6 +85,8 @@ pub(crate) struct Program {
     pub local_sockets: bool,
     /// Whether its first operand determines its effect, so that rules name it.
     pub subcommands: bool,
+    /// First operands behind which the second one determines its effect, too (`gh pr list`).
+    pub groups: Names,
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -514,6 +516,7 @@ impl Program {
         writes_operands: false,
         local_sockets: false,
         subcommands: false,
+        groups: "",
         shell: false,
         interpreter: false,
         loads_from_folder: false,

@@ -17,25 +17,46 @@ pub(super) const TABLE: &[Program] = &[
     closed(Class::Runs, &["at", "batch", "crontab", "ed", "gdb", "socat", "su"], &NOTHING),
     closed(Class::Runs, &["script"], &HarmlessOptions::ONLY_OPERANDS),
     Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
-    starts(&["builtin", "busybox", "bwrap", "doas", "exec", "nsenter", "setpriv", "strace", "sudo"]),
+    starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
+    Program { options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
     starts(&["systemd-run", "toybox", "unshare"]),
     Program { own_operand: true, ..starts(&["chroot", "flock", "setarch", "taskset"]) },
-    Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
+    Program {
+        joins_from: Some(0),
+        options: Options { valued: "interval jobs", ..Options::new(&[], "jn") },
+        ..starts(&["parallel", "watch"])
+    },
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, &["emacs"], &EMACS) },
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
-    Program { subcommands: true, commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt"], &APT) },
-    Program { commands: CommandOperands::Packages, ..closed(Class::Runs, &["apt-get"], &APT) },
+    Program {
+        subcommands: true,
+        commands: CommandOperands::Packages,
+        ..closed(Class::Runs, &["apt", "apt-get"], &APT)
+    },
     // Behind `--` are options of `git clone`.
     Program {
         subcommands: true,
+        groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
+            ruleset run search secret ssh-key variable workflow",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
         texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
         commands: CommandOperands::Repositories,
+        options: Options { valued: "hostname repo", ..Options::new(&[], "R") },
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
-    Program { subcommands: true, commands: CommandOperands::Paths, ..closed(Class::Unknown, &["brew"], &BREW) },
-    Program { subcommands: true, commands: CommandOperands::Located, ..closed(Class::Runs, &["nix"], &NIX) },
+    Program {
+        subcommands: true,
+        groups: "bundle services",
+        commands: CommandOperands::Paths,
+        ..closed(Class::Unknown, &["brew"], &BREW)
+    },
+    Program {
+        subcommands: true,
+        groups: "config derivation flake key nar profile realisation registry store",
+        commands: CommandOperands::Located,
+        ..closed(Class::Runs, &["nix"], &NIX)
+    },
     Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix-shell"], &NIX) },
     Program { local_sockets: true, ..starts(&["screen"]) },
     Program {

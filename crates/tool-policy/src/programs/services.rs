@@ -19,10 +19,16 @@ const fn containers(names: &'static [&'static str]) -> Program {
 }
 
 pub(super) const TABLE: &[Program] = &[
-    Program { subcommands: true, ..containers(&["docker", "podman"]) },
+    Program {
+        subcommands: true,
+        groups: "builder buildx compose config container context image machine manifest network node plugin pod secret service stack swarm \
+            system trust volume",
+        ..containers(&["docker", "podman"])
+    },
     containers(&["docker-compose"]),
     Program {
         subcommands: true,
+        groups: "auth certificate cluster-info config create plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-s --server",
@@ -32,7 +38,12 @@ pub(super) const TABLE: &[Program] = &[
         options: KUBECTL_OPTIONS,
         ..closed(Class::Runs, &["kubectl"], &KUBECTL)
     },
-    Program { options: Options::ONE_DASH, ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM) },
+    Program {
+        subcommands: true,
+        groups: "metadata plugins providers state workspace",
+        options: Options::ONE_DASH,
+        ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM)
+    },
     Program {
         local_sockets: true,
         subcommands: true,
@@ -104,6 +115,8 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
 const KUBECTL_OPTIONS: Options = Options {
     values: "cLlno",
     loose_names: true,
+    valued: "as as-group as-uid cache-dir certificate-authority client-certificate client-key cluster context kubeconfig namespace request-timeout \
+        server tls-server-name token user",
     anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
     ..Options::NONE
 };

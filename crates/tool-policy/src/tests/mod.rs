@@ -2,6 +2,7 @@
 
 mod addresses;
 mod asking;
+mod choice;
 mod code;
 mod denials;
 mod expressions;

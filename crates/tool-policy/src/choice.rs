@@ -1,0 +1,121 @@
+//! Stars in the place of a word that chooses what a program does: a subcommand, a script, or a command that it starts.
+
+use crate::options::scan;
+use crate::programs::{self, Class, Names, OptionsEnd, Program};
+use crate::wildcard::STAR;
+
+/// Returns whether a star of a rule, with other words behind it, may be in the place of a word that chooses what the program does. Of
+/// `git`, the words begin with its subcommand.
+pub(crate) fn chooses_what_runs(program: &Program, rule: &[String]) -> bool {
+    let mut before = Operands::default();
+    for (at, word) in rule.iter().enumerate() {
+        let option = at.checked_sub(1).map(|at| rule[at].as_str()).filter(|word| is_option(word));
+        let names_code = option.is_some_and(|option| names_code(program, option));
+        let is_value = match option {
+            Some(option) => takes_next(program, option),
+            None => Some(false),
+        };
+        let is_open = word.starts_with(STAR) && rule[at + 1..].iter().any(|word| !word.starts_with(STAR));
+        if names_code || (is_option(word) && gives_code(program, word)) {
+            // The words behind are operands of that code.
+            return names_code && is_open;
+        }
+        // `cargo +nightly`
+        if is_value == Some(true) || is_option(word) || word.starts_with('+') {
+            continue;
+        }
+        if is_open && before.next_chooses(program, rule.get(at + 1)) {
+            return true;
+        }
+        before.all.push(word);
+        before.sure += usize::from(is_value == Some(false));
+    }
+    false
+}
+
+/// Operands of a rule, in their order.
+#[derive(Default)]
+struct Operands<'a> {
+    /// All of them, and words that may be values of options.
+    all: Vec<&'a str>,
+    /// The number of those that are no values.
+    sure: usize,
+}
+
+impl Operands<'_> {
+    /// Returns whether the operand behind these may choose what the program does. `next`: the word behind it.
+    fn next_chooses(&self, program: &Program, next: Option<&String>) -> bool {
+        let is_at = |place: usize| (self.sure..=self.all.len()).contains(&place);
+        let has = |names: Names| self.all.iter().any(|word| programs::contains(names, word));
+        let own = usize::from(program.own_operand);
+        let starts_at = |verbs: Names| match verbs.is_empty() {
+            true => (program.class == Class::Runs).then_some(own),
+            false => self.all.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1 + own),
+        };
+        let runs_at_once = program.class == Class::Runs && !program.takes_operands_anywhere();
+        let is_before_option = next.is_some_and(|next| is_option(next));
+        (is_at(0) && (chooses_by_operand(program) || (runs_at_once && is_before_option)))
+            || (is_at(1) && (has(program.groups) || (has(running(program)) && !is_before_option)))
+            || program.starts.and_then(starts_at).is_some_and(is_at)
+    }
+}
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && !word.contains(STAR)
+}
+
+/// Returns whether a program's first operand chooses what it does: a subcommand or a script.
+fn chooses_by_operand(program: &Program) -> bool {
+    let takes_script = program.harmless.is_some_and(|tool| matches!(tool.end, OptionsEnd::Operand(_)));
+    program.subcommands || program.interpreter || takes_script || !program.options.naming_code.is_empty()
+}
+
+/// Returns the subcommands of a program that run what the operand behind them names.
+fn running(program: &Program) -> Names {
+    match program.harmless.map(|known| known.end) {
+        Some(OptionsEnd::Passed(subcommands)) => subcommands,
+        _ => "",
+    }
+}
+
+/// Returns whether the value of an option, the next word, names the code that is run.
+fn names_code(program: &Program, option: &str) -> bool {
+    let options = &program.options;
+    let last = option.chars().last();
+    let names_script = last.is_some_and(|letter| options.takes_next(option) && options.script_files.contains(letter));
+    names_script || programs::contains(options.naming_code, option)
+}
+
+/// Returns whether an option gives an interpreter code in place of a script.
+fn gives_code(program: &Program, option: &str) -> bool {
+    let options = &program.options;
+    let found = scan(options, &[option.to_owned()]);
+    !options.code_first
+        && !programs::contains(options.naming_code, option)
+        && found.iter().any(|given| programs::contains(options.code, &given.id))
+}
+
+/// Returns whether the word behind an option is its value. `None` if that is not known.
+fn takes_next(program: &Program, option: &str) -> Option<bool> {
+    let options = &program.options;
+    let name = option.trim_start_matches('-');
+    let known = program.harmless;
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let lists_of_values = [program.host_options, program.texts, program.container.map_or("", |known| known.valued)];
+    let with_value = programs::contains(options.valued, name)
+        || programs::contains(options.anywhere.pairs, name)
+        || lists_of_values.iter().any(|list| programs::contains(list, option))
+        || options.takes_next(option);
+    if with_value {
+        return Some(true);
+    }
+    let (flags, switches, bare) = known.map_or(("", "", ""), |known| (known.flags, known.switches, known.bare));
+    let flags = |letter: char| flags.contains(letter) || options.anywhere.flags.contains(letter);
+    let is_switch = [switches, bare, options.anywhere.switches].iter().any(|list| programs::contains(list, name))
+        || program.container.is_some_and(|known| programs::contains(known.switches, option));
+    let is_flags = letters.is_some_and(|letters| letters.chars().all(flags));
+    // All options with a value are known of an interpreter whose harmless ones are not listed.
+    let knows_all = program.interpreter && known.is_none();
+    let has_none = name.is_empty() || name.contains('=') || is_switch || is_flags || knows_all;
+    has_none.then_some(false)
+}

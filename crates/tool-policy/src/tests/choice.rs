@@ -1,0 +1,127 @@
+//! Stars in the place of a word that chooses what a program does.
+
+use super::*;
+
+/// Returns the call in which each star of a rule is one word.
+fn call(rule: &str, word: &str) -> String {
+    rule.replace('*', word)
+}
+
+#[test]
+fn no_star_chooses_behind_options_of_which_nobody_knows_whether_they_have_a_value() {
+    for rule in [
+        "apt -y * x",
+        "apt-get -y * x",
+        "brew -q * x",
+        "bun --bun run * x",
+        "bun --hot * main.ts",
+        "bun run --watch * main.ts",
+        "cargo +nightly * x",
+        "deno run --unstable * x.ts",
+        "deno run --watch * x.ts",
+        "deno run -NR * x.ts",
+        "deno run -c deno.json * x.ts",
+        "deno run -q * x.ts",
+        "deno run -r * x.ts",
+        "docker --context x * web",
+        "docker -D * x",
+        "expect -f * x",
+        "go run -race * x",
+        "go run -tags x * y",
+        "java -Xmx1g * Main",
+        "java -jar * deploy",
+        "julia -t 4 * x.jl",
+        "kubectl --context x * pods",
+        "npm --prefix web * test",
+        "npm exec -- * x",
+        "npx -p x * y",
+        "npx -y * x",
+        "php -f * x",
+        "pip --no-color * x",
+        "pipx run --spec acme * x",
+        "pnpm -r * test",
+        "python3 -m * x",
+        "sudo -n * ls",
+        "sudo -u bot * ls",
+        "systemctl --user * x",
+        "terraform -chdir=x * y",
+        "tsx watch * x.ts",
+        "uv run --no-sync * x",
+        "uv run --python 3.12 * x",
+        "uv run --with acme * main.py",
+        "uv run -p 3.12 * x",
+        "uvx --from acme * x",
+        "watch -n 2 * x",
+        "zsh -o errexit * x",
+    ] {
+        families(&[(rule, &[], &[&call(rule, "evil"), &call(rule, "run"), &call(rule, "rm")])]);
+    }
+}
+
+/// `gh pr list`, `docker exec CONTAINER COMMAND`
+#[test]
+fn no_star_stands_for_a_second_subcommand_or_for_a_command() {
+    for rule in [
+        "brew services * x",
+        "docker compose * web",
+        "docker container * x",
+        "docker exec web * x",
+        "flock lock * x",
+        "gh pr * 5",
+        "git -C x stash * y",
+        "git remote * origin",
+        "git stash * x",
+        "git worktree * x",
+        "kubectl exec web -- * x",
+        "kubectl rollout * deploy/x",
+        "npm config * x",
+        "ssh web * restart",
+        "terraform workspace * x",
+        "uv pip * x",
+    ] {
+        families(&[(rule, &[], &[&call(rule, "rm"), &call(rule, "delete"), &call(rule, "drop")])]);
+    }
+}
+
+#[test]
+fn a_star_stands_for_the_value_of_a_known_option() {
+    for rule in [
+        "cargo test -p * --lib",
+        "docker --context * ps",
+        "docker compose -f * up -d",
+        "gh -R * pr list",
+        "gradle -p * build",
+        "kubectl --context * get pods",
+        "kubectl -n * get pods",
+        "npm --prefix * test",
+        "npm -w * test",
+        "pnpm --filter * run build",
+        "sudo -u * ls",
+    ] {
+        families(&[(rule, &[&call(rule, "a")], &[&call(rule, "a b"), &call(rule, "--evil")])]);
+    }
+}
+
+#[test]
+fn a_star_stands_for_operands_behind_what_chooses() {
+    for rule in [
+        "docker compose restart * web",
+        "docker exec * ls",
+        "flock * ls",
+        "gh pr view * --json title",
+        "git worktree add * main",
+        "kubectl get * -o yaml",
+        "kubectl rollout restart * -n x",
+        "node app.js * x",
+        "perl x.pl * y",
+        "python3 -X dev report.py * x",
+        "python3 -m pytest * x",
+        "ssh * uptime",
+        "ssh -p 22 * uptime",
+        "systemctl --user restart * x",
+        "terraform -chdir=* plan",
+        "uv run main.py * x",
+    ] {
+        families(&[(rule, &[&call(rule, "a")], &[])]);
+    }
+}
