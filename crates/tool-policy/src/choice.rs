@@ -33,6 +33,16 @@ pub(crate) fn chooses_what_runs(program: &Program, rule: &[String]) -> bool {
     false
 }
 
+/// Returns the operands among a program's arguments, and words of which nobody knows whether they are some.
+pub(crate) fn operands<'a>(program: &'a Program, arguments: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let is_value = |at: usize| {
+        let before = at.checked_sub(1).map(|at| arguments[at].as_str()).filter(|word| is_option(word));
+        before.is_some_and(|option| takes_next(program, option) == Some(true))
+    };
+    let is_operand = move |(at, word): &(usize, &String)| !word.starts_with('-') && !is_value(*at);
+    arguments.iter().enumerate().filter(is_operand).map(|(_, word)| word)
+}
+
 /// Operands of a rule, in their order.
 #[derive(Default)]
 struct Operands<'a> {

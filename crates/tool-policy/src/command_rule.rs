@@ -384,14 +384,16 @@ impl CommandRule {
     /// is a branch of the other side.
     fn naming_more(&self, arguments: &[String]) -> Option<String> {
         self.climbing(arguments)
-            .or_else(|| self.pushing_more(arguments))
+            .or_else(|| self.naming_others(arguments))
             .or_else(|| self.leaving_host(arguments))
             .or_else(|| self.listing_more(arguments))
             .or_else(|| self.pushing_elsewhere(arguments))
     }
 
-    /// Returns why a call pushes or deletes another branch besides those that the rule's last word stands for (`git push origin bot/*`).
-    fn pushing_more(&self, arguments: &[String]) -> Option<String> {
+    /// Returns why a call names another branch, package or service besides those that the rule's last word stands for (`git push origin
+    /// bot/*`), if its subcommand does the same with each.
+    fn naming_others(&self, arguments: &[String]) -> Option<String> {
+        let entry = self.program().map(programs::by_base_name)?;
         let overwrites = |word: &String| match word.strip_prefix("--") {
             Some(long) => {
                 let mut names = ["copy", "delete", "force", "move"].into_iter();
@@ -399,23 +401,19 @@ impl CommandRule {
             }
             None => word.starts_with('-') && word.contains(['c', 'C', 'd', 'D', 'f', 'm', 'M']),
         };
-        let deletes = || self.arguments().iter().any(overwrites);
-        let is_meant = match git::subcommand(self.arguments()) {
-            Some("push" | "send-pack") => true,
-            Some("branch" | "tag") => deletes(),
-            _ => false,
+        let is_meant = match git::subcommand(self.arguments()).filter(|_| entry.is_git()) {
+            Some("branch" | "tag") => self.arguments().iter().any(overwrites),
+            _ => self.fixed.iter().skip(1).any(|word| programs::contains(entry.alike, word)),
         };
-        let last = self.arguments().last().filter(|last| self.is_of_git() && is_meant && last.contains(STAR))?;
+        let last = self.arguments().last().filter(|last| is_meant && last.contains(STAR))?;
         if last.starts_with('-') || *last == STAR.to_string() {
             return None;
         }
-        let branches = Wildcard::words_of(std::slice::from_ref(last));
-        let is_operand = |word: &&String| !word.starts_with('-');
-        let named = self.arguments().iter().filter(is_operand).count();
-        let mut further = arguments.iter().filter(is_operand).skip(named);
-        let word = further.find(|word| !branches.matches(word))?;
-        let shown = last.replace(STAR, "*");
-        Some(format!("`{}` is no branch that `{}` stands for", clipped(word), clipped(&shown)))
+        let named = choice::operands(entry, self.arguments()).count();
+        let alike = Wildcard::words_of(std::slice::from_ref(last));
+        let mut further = choice::operands(entry, arguments).skip(named);
+        let word = further.find(|word| !alike.matches(word))?;
+        Some(format!("`{}` does not stand for `{}`", clipped(&last.replace(STAR, "*")), clipped(word)))
     }
 
     /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).

@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, closed};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, PACKAGES, Program, closed};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -16,6 +16,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         subcommands: true,
         groups: "cache config env npm owner plugin set store token version workspace workspaces",
         starts: Some("dlx exec"),
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options: Options { valued, ..Options::new(&[], "Cw") },
         ..tool(names, &PNPM, "Cw")
@@ -30,6 +31,7 @@ pub(super) const TABLE: &[Program] = &[
         groups: "access cache config dist-tag hook org owner pkg profile team token trust",
         starts: Some("exec x"),
         doing_more: &[("audit", "fix")],
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options: Options {
             anywhere: SILENT,
@@ -41,10 +43,11 @@ pub(super) const TABLE: &[Program] = &[
     // Behind a script's name their options are the script's.
     pnpm(&["pnpm"], "F dir filter loglevel registry"),
     pnpm(&["yarn"], "cwd registry"),
-    Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
+    Program { subcommands: true, alike: PACKAGES, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program {
         subcommands: true,
         groups: "mod telemetry tool work",
+        alike: PACKAGES,
         options: Options::ONE_DASH,
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
@@ -53,6 +56,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "cache config index",
         versioned: true,
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
@@ -60,6 +64,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "auth cache env pip python self source tool",
         starts: Some("run"),
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options: Options { valued: "directory index-url project python with", ..Options::NONE },
         ..closed(Class::Runs, &["poetry", "uv"], &UV)
@@ -95,6 +100,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         starts: Some("run"),
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         ..closed(Class::Runs, &["pipx"], &PIPX)
     },

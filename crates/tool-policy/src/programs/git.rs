@@ -16,6 +16,7 @@ const NAME: &str = "git";
 pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     groups: "bisect bundle lfs notes reflog remote stash submodule worktree",
+    alike: "push remove send-pack",
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[

@@ -1,7 +1,8 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
 use super::{
-    Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, closed, executes, writes,
+    Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, PACKAGES, Program, closed, executes,
+    writes,
 };
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
@@ -71,6 +72,7 @@ const fn runtime(names: &'static [&'static str], options: Options) -> Program {
     Program {
         subcommands: true,
         starts: Some("x"),
+        alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options,
         ..closed(Class::Runs, names, &RUNTIME)

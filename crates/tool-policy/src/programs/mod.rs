@@ -48,6 +48,10 @@ static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
 /// A long list of names, separated by blanks.
 pub(crate) type Names = &'static str;
 
+/// Subcommands of package managers that do the same with each package.
+const PACKAGES: Names =
+    "add download fetch get i inject install purge reinstall remove rm uninstall up update upgrade wheel";
+
 /// Returns whether a name is one of `names`.
 pub(crate) fn contains(names: Names, name: &str) -> bool {
     names.split_whitespace().any(|other| other == name)
@@ -87,6 +91,8 @@ pub(crate) struct Program {
     pub subcommands: bool,
     /// First operands behind which the second one determines its effect, too (`gh pr list`).
     pub groups: Names,
+    /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`).
+    pub alike: Names,
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -517,6 +523,7 @@ impl Program {
         local_sockets: false,
         subcommands: false,
         groups: "",
+        alike: "",
         shell: false,
         interpreter: false,
         loads_from_folder: false,

@@ -1,7 +1,9 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers, writes};
+use super::{
+    Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, PACKAGES, Program, closed, executes, steers, writes,
+};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -30,6 +32,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
     Program {
         subcommands: true,
+        alike: PACKAGES,
         commands: CommandOperands::Packages,
         ..closed(Class::Runs, &["apt", "apt-get"], &APT)
     },
@@ -48,6 +51,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "bundle services",
+        alike: PACKAGES,
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
     },

@@ -8,6 +8,7 @@ use super::{
 const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
+        alike: "down kill pause pull push restart rm rmi start stop unpause up",
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
@@ -28,6 +29,7 @@ pub(super) const TABLE: &[Program] = &[
     containers(&["docker-compose"]),
     Program {
         subcommands: true,
+        alike: "cordon delete drain uncordon",
         groups: "auth certificate cluster-info config create plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,
@@ -47,6 +49,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         local_sockets: true,
         subcommands: true,
+        alike: "disable enable kill mask reload reload-or-restart reset-failed restart start stop try-restart unmask",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
     },

@@ -125,3 +125,43 @@ fn a_star_stands_for_operands_behind_what_chooses() {
         families(&[(rule, &[&call(rule, "a")], &[])]);
     }
 }
+
+/// A subcommand that does the same with each operand behind it does it with names like the rule's only.
+#[test]
+fn further_operands_are_like_the_rules() {
+    for rule in [
+        "apt install acme-*",
+        "brew upgrade acme-*",
+        "bun add acme-*",
+        "cargo install acme-*",
+        "docker compose up web-*",
+        "docker container rm bot-*",
+        "docker rm bot-*",
+        "docker rm -f bot-*",
+        "git worktree remove bot-*",
+        "kubectl delete pod bot-*",
+        "npm install acme-*",
+        "pip install acme-*",
+        "pipx install acme-*",
+        "pnpm add acme-*",
+        "systemctl --user restart bot-*",
+        "uv pip install acme-*",
+        "yarn remove acme-*",
+    ] {
+        let one = call(rule, "x");
+        let last = one.rsplit(' ').next().unwrap();
+        let others = [format!("{one} other"), format!("{one} {last} other"), format!("{one} other/{last}")];
+        let others = others.each_ref().map(String::as_str);
+        families(&[(rule, &[&one, &format!("{one} {last}y")], &others)]);
+    }
+    families(&[
+        (
+            "kubectl delete pod bot-*",
+            &["kubectl delete pod bot-x -n web --timeout=5s"],
+            &["kubectl delete pod bot-x -i web"],
+        ),
+        ("kubectl label pod bot-*", &["kubectl label pod bot-x app=web"], &[]),
+        ("docker exec bot-*", &["docker exec bot-x ls"], &[]),
+        ("npm run build-*", &["npm run build-x y"], &[]),
+    ]);
+}

@@ -55,9 +55,9 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
     // The star of an address stands for no `..`.
     // Quoted code, and values of options, are no paths.
     let mut paths = words.iter().filter(|word| !word.contains("://") && !word.contains(['\'', '"', '@', '=']));
-    // Further branches must begin like the rule's.
-    let pushes = programs::by_base_name(program).is_git() && words.get(1) == Some(&"push");
-    if !pushes
+    // Further operands must be like the rule's.
+    let are_alike = words.iter().any(|word| programs::contains(programs::by_base_name(program).alike, word));
+    if !are_alike
         && let Some((folder, word)) = paths.find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word)))
     {
         return Some(format!(
