@@ -411,8 +411,11 @@ impl CommandRule {
         }
         let named = choice::operands(entry, self.arguments()).count();
         let alike = Wildcard::words_of(std::slice::from_ref(last));
-        let mut further = choice::operands(entry, arguments).skip(named);
-        let word = further.find(|word| !alike.matches(word))?;
+        let is_other = |word: &&String| !alike.matches(word);
+        let word = match entry.commands {
+            CommandOperands::Sources => operands::sources(arguments).find(is_other),
+            _ => choice::operands(entry, arguments).skip(named).find(is_other),
+        }?;
         Some(format!("`{}` does not stand for `{}`", clipped(&last.replace(STAR, "*")), clipped(word)))
     }
 

@@ -30,6 +30,7 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
         valued: program.options.valued,
         attached: program.options.attached,
         has_subcommand: program.subcommands,
+        groups: program.groups,
         is_connection: program.commands == CommandOperands::Connections,
         ..Reader::new(known)
     };
@@ -114,6 +115,8 @@ struct Reader {
     doubts: bool,
     /// Whether the first operand is a subcommand.
     has_subcommand: bool,
+    /// Subcommands with a further one behind them.
+    groups: Names,
     /// Whether an operand with a `=` says where to connect.
     is_connection: bool,
     /// As [`Options::values`](programs::Options::values).
@@ -136,6 +139,7 @@ impl Reader {
             one_dash: false,
             doubts: false,
             has_subcommand: false,
+            groups: "",
             is_connection: false,
             values: "",
             valued: "",
@@ -168,7 +172,11 @@ impl Reader {
                     // In doubt it is an operand, but does not end the options.
                     operands.push(word);
                     // A subcommand says what is done with the others.
-                    let is_target = self.known.targets && !(self.has_subcommand && operands.len() == 1);
+                    let own = match self.has_subcommand {
+                        true => 1 + usize::from(programs::contains(self.groups, operands[0])),
+                        false => 0,
+                    };
+                    let is_target = self.known.targets && operands.len() > own;
                     if is_target {
                         found.push(GivenOption { id: TARGET.into(), ..leads(word) });
                     } else if self

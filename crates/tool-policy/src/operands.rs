@@ -83,7 +83,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
 }
 
 /// Returns the files of code of which `go run` makes a program: those next to each other.
-fn sources(arguments: &[String]) -> impl Iterator<Item = &String> {
+pub(super) fn sources(arguments: &[String]) -> impl Iterator<Item = &String> {
     let is_source = |word: &&String| word.ends_with(".go") && !word.starts_with('-');
     let runs = arguments.iter().skip_while(|word| *word != "run");
     runs.skip_while(move |word| !is_source(word)).take_while(is_source)

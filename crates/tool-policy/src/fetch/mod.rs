@@ -121,6 +121,7 @@ impl FetchOptions {
             return false;
         }
         out.guarded.push(self.found(name, shown(&format!("--{name}"), name, value)));
+        out.guarded.extend(file_in(name, value));
         *at += usize::from(attached.is_none() && contains(VALUED, name));
         true
     }
@@ -151,6 +152,7 @@ impl FetchOptions {
                 break;
             }
             out.guarded.push(self.found(name, shown(&option, name, value)));
+            out.guarded.extend(file_in(name, value));
             if !contains(FLAGS, name) {
                 *at += usize::from(attached.is_none() && contains(VALUED, name));
                 left.push_str(&cluster[index..]);
@@ -220,6 +222,17 @@ fn shown(option: &str, name: &str, value: Option<&str>) -> String {
         Some(header) => format!("{option} {header}:*"),
         None => option.to_owned(),
     }
+}
+
+/// Returns the value of an option, if it names a file whose contents are sent, which such a value need not do.
+fn file_in(name: &str, value: Option<&str>) -> Option<GivenOption> {
+    let value = value?;
+    let names_file = match name {
+        "form" => ["=@", "=<"].iter().any(|sign| value.contains(sign)),
+        "cookie" => !value.contains('=') && !value.starts_with(STAR),
+        _ => false,
+    };
+    names_file.then(|| GivenOption { id: format!("file of {name}"), shown: value.to_owned(), effect: Effect::Steers })
 }
 
 /// Returns whether a character can end a line of a request. A rule's star does not count.

@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "mod telemetry tool work",
-        alike: PACKAGES,
+        alike: "get install run",
         options: Options::ONE_DASH,
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
@@ -265,7 +265,7 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
-        offline package profile quiet release test tests verbose version workspace",
+        offline package profile quiet release target test tests verbose version workspace",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",
         "--config-path --logfile --test-run -C -L -Z -l -o --codegen --emit --extern --out-dir --print --sysroot @",

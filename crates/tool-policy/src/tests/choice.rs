@@ -161,6 +161,13 @@ fn further_operands_are_like_the_rules() {
             &["kubectl delete pod bot-x -i web"],
         ),
         ("kubectl label pod bot-*", &["kubectl label pod bot-x app=web"], &[]),
+        (
+            "go run cmd/*",
+            &["go run cmd/tool x", "go run cmd/a.go x", "go run cmd/a.go cmd/b.go"],
+            &["go run cmd/a.go evil.go", "go run cmd/a.go cmd/b.go evil.go"],
+        ),
+        ("nix flake update *", &["nix flake update nixpkgs"], &["nix flake update github:a/b"]),
+        ("cargo build *", &["cargo build --target wasm32-wasip1"], &["cargo build --target-dir x"]),
         ("docker exec bot-*", &["docker exec bot-x ls"], &[]),
         ("npm run build-*", &["npm run build-x y"], &[]),
     ]);

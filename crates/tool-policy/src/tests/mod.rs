@@ -9,6 +9,7 @@ mod expressions;
 mod grants;
 mod harmless;
 mod hostile;
+mod hosts;
 mod layers;
 mod locations;
 mod operands;
