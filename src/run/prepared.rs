@@ -67,11 +67,15 @@ impl Runner {
         definition: &Arc<Definition>,
         run: &RunId,
     ) -> Result<PreparedCommand, Refusal> {
-        let is_it = |ahead: &Ahead| ahead.run == *run && Arc::ptr_eq(&ahead.definition, definition);
-        if let Some(ahead) = self.prepared.take(is_it)
-            && let Ok(Ok(command)) = ahead.command.await
-        {
-            return Ok(command);
+        match self.prepared.take(|ahead| ahead.run == *run) {
+            Some(ahead) if Arc::ptr_eq(&ahead.definition, definition) => {
+                if let Ok(Ok(command)) = ahead.command.await {
+                    return Ok(command);
+                }
+            }
+            // The definition was edited meanwhile. The folder is the same.
+            Some(ahead) => self.remove(ahead).await,
+            None => {}
         }
         self.prepare_command(definition, run).await
     }

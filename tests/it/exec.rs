@@ -61,6 +61,28 @@ fn a_command_that_falls_due_has_one_folder() {
     service.stop();
 }
 
+/// What was prepared for the earlier text is removed before the run begins, and not while it goes on.
+#[test]
+fn an_edit_at_the_last_moment_leaves_a_command_its_folder() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let due = now() + TimeDelta::seconds(2);
+    let fields = "background: true\nclient: exec\nallowed_tools: [Bash(cat *)]\n\
+        command: sleep 1.5; echo kept > $TMPDIR/f && cat $TMPDIR/f\n";
+    let mut edits = 0;
+    while now() < due + TimeDelta::milliseconds(50) {
+        edits += 1;
+        bot.write("reminders/edited.md", &reminder(due, fields, &format!("edit {edits}")));
+        bot.json(["next"]);
+    }
+    assert!(edits > 3, "{edits}");
+    let runs = service.until_ended("edited", 1);
+    let run = bot.json(["runs", "show", runs[0]["run"].as_str().unwrap()]);
+    assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "kept\n"), "{run:#}");
+    assert_eq!(bot.names("state/runs"), [runs[0]["run"].as_str().unwrap()]);
+    service.stop();
+}
+
 #[test]
 fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
     let bot = TestBot::new();
