@@ -7,6 +7,7 @@
 mod output;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,10 +20,10 @@ use super::expected::Expected;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
 use super::sandbox::JobSandbox;
-use super::shell_line::{FileLine, JobLine, how_it_ended, quoted};
+use super::shell_line::{Beginning, FileLine, SentLine, how_it_ended, quoted};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
 use crate::definition::{Definition, Deliver};
-use crate::journal::RunId;
+use crate::journal::{Denial, RunId};
 use crate::policy::{Policy, on_one_line};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -72,7 +73,7 @@ enum CommandEnd {
     Cancelled,
 }
 
-/// A job's command with its sandbox. Nothing is started yet.
+/// A job's command in its sandbox. Its shell prepares itself, and does not begin.
 #[derive(Debug)]
 pub(super) struct PreparedCommand {
     /// The definition, with what limits it.
@@ -80,6 +81,17 @@ pub(super) struct PreparedCommand {
     settings: RunSettings,
     policy: Policy,
     sandbox: JobSandbox,
+    /// The line, or the denial of its tools.
+    line: Result<SentLine, Denial>,
+}
+
+impl PreparedCommand {
+    /// Ends the command, which has not begun. None of its processes remains.
+    pub(super) async fn discard(self) {
+        if let Ok(line) = self.line {
+            line.discard().await;
+        }
+    }
 }
 
 impl Runner {
@@ -94,10 +106,18 @@ impl Runner {
     ) -> Result<PreparedCommand, Refusal> {
         let definition = self.spawner.limited(definition).await?;
         let settings = self.settings();
+        let runner = self.line_runner().await?;
         let run_dir = self.run_dir(run)?;
         let setup = self.setup(&definition, None).await?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
-        Ok(PreparedCommand { definition, settings, policy: setup.policy, sandbox })
+        let policy = setup.policy;
+        let text = definition.command.as_deref().unwrap_or_default();
+        let line = FileLine { text, is_one_stream: true };
+        let line = match self.shell_line(&line, run, (&policy, Some(&sandbox)), runner, &settings)? {
+            Ok(line) => Ok(line.send().await.map_err(not_run)?),
+            Err(denial) => Err(denial),
+        };
+        Ok(PreparedCommand { definition, settings, policy, sandbox, line })
     }
 
     /// Runs a job's command to its end.
@@ -105,23 +125,25 @@ impl Runner {
     /// # Errors
     /// An error if our own part failed. A failed command is a report.
     pub(super) async fn exec(&self, job: &Job, prepared: PreparedCommand) -> Result<AttemptReport, Refusal> {
-        let PreparedCommand { definition, settings, policy, sandbox } = prepared;
-        let job = &Job { definition, ..job.clone() };
-        let Some(command) = job.definition.command.as_deref().filter(|_| !job.cancel.is_cancelled()) else {
+        if job.cancel.is_cancelled() {
+            prepared.discard().await;
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
-        };
-        let runner = self.line_runner().await?;
+        }
+        let PreparedCommand { definition, settings, policy, sandbox, line } = prepared;
+        let job = &Job { definition, ..job.clone() };
         let host = Arc::new(self.host(job, policy, Some(sandbox), &settings, EXEC));
         let expected = job
             .definition
             .expect
             .clone()
             .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
-        let line = FileLine { text: command, effect: Some("command"), is_one_stream: true };
-        let line = self.shell_line(line, job, &host, runner, &settings);
-        let mut report = match line.await? {
+        let mut report = match line {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
-            Err(why) => failed(format!("the job's tools do not cover its command: {why}")),
+            Err(denial) => {
+                let why = denial.reason.clone();
+                host.record(denial).await;
+                failed(format!("the job's tools do not cover its command: {why}"))
+            }
         };
         host.questions.close().await;
         if let Some(expected) = expected {
@@ -133,11 +155,14 @@ impl Runner {
 
     async fn run_line(
         &self,
-        JobLine { line, own, ready }: JobLine,
+        mut line: SentLine,
         job: &Job,
         host: &Arc<Host>,
         settings: &RunSettings,
     ) -> Result<AttemptReport, Refusal> {
+        let beginning = self.beginning(job, host, Some("command"))?;
+        line.of_programs.extend([beginning.variable()]);
+        let Beginning { own, ready } = beginning;
         let (seen, output, printed) =
             (Arc::new(RunNotes::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
         let timeout = job.definition.timeout.unwrap_or(settings.timeout);
@@ -158,7 +183,7 @@ impl Runner {
         let ended = line.run(judge, ready, until, &mut heard).await;
         // All processes of the command have ended, so its token is revoked.
         drop(own);
-        let ended = ended.map_err(|error| Refusal::environment(format!("the command cannot be run: {error}")))?;
+        let ended = ended.map_err(not_run)?;
         let mut output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
         let report = report_of(
             ended.map_or_else(|| stopped.unwrap_or(CommandEnd::Cancelled), |s| CommandEnd::Code(s.code())),
@@ -285,6 +310,10 @@ fn deliver(definition: &Definition) -> Deliver {
         Deliver::Failure if definition.created_by.is_some() => Deliver::Never,
         deliver => deliver,
     }
+}
+
+fn not_run(error: io::Error) -> Refusal {
+    Refusal::environment(format!("the command cannot be run: {error}"))
 }
 
 fn failed(why: String) -> AttemptReport {

@@ -132,7 +132,7 @@ impl Gate {
             kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
         };
         let judge = |env| Arc::new(GateJudge { decide, env, seen: judges }) as Arc<dyn Judge>;
-        let status = line.run(judge, ready, until, &mut keep).await?;
+        let status = line.send().await?.run(judge, ready, until, &mut keep).await?;
         if cancelled {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! A command that is prepared a moment before it falls due. Its rules are read and its sandbox is made meanwhile, so that its shell begins
-//! at once.
+//! A command that is prepared a moment before it falls due. Its rules are read, its sandbox is made, and its shell prepares itself
+//! meanwhile, so that it begins at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -82,8 +82,9 @@ impl Runner {
 
     /// Removes the folder of a command that no attempt has used.
     async fn remove(&self, unused: Ahead) {
-        // Its work ends before its folder is removed.
-        let _prepared = unused.command.await;
+        if let Ok(Ok(command)) = unused.command.await {
+            command.discard().await;
+        }
         let folder = self.home.runs().join(unused.run.as_str());
         let removed = tokio::task::spawn_blocking(move || leftovers::remove(&folder)).await;
         if let Ok(Err(error)) = removed {

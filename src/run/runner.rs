@@ -230,6 +230,9 @@ impl Launcher for Runner {
         };
         let (recorded, prepared) = tokio::join!(recorded, prepare);
         if let Err(error) = recorded {
+            if let Some(Ok(command)) = prepared {
+                command.discard().await;
+            }
             folder::tidy(self.home.runs().join(job.run.as_str())).await;
             return Err(error);
         }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use agent_sandbox::cgroup::Group;
 use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{
-    Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
+    Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, SentLaunch, ShellService, ShellSpec, Stream, TOKEN_VARIABLE,
+    listen_until,
 };
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -18,10 +19,11 @@ use serde_json::json;
 use super::dry_run::client_script;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
+use super::sandbox::JobSandbox;
 use super::tokens::{Grant, RunAuthority};
 use crate::agent::claude::options::shell_environment;
-use crate::journal::Denial;
-use crate::policy::{ToolCall, Verdict};
+use crate::journal::{Denial, RunId};
+use crate::policy::{Policy, ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
@@ -50,19 +52,12 @@ pub struct ShellLine {
 }
 
 impl ShellLine {
-    /// Runs the line to its end; `None` if `until` completes first. It begins when `ready` completes. None of its processes remains. `judge`
-    /// receives the environment of programs outside of the shell; `heard` receives the output.
+    /// Sends the line to its runner. Its shell prepares itself, and does not begin before [`SentLine::run`].
     ///
     /// # Errors
-    /// An error if `ready` fails, or if its shell cannot be started or does not end.
-    pub async fn run(
-        self,
-        judge: impl FnOnce(BTreeMap<String, String>) -> Arc<dyn Judge>,
-        ready: impl Future<Output = io::Result<()>>,
-        until: impl Future<Output = ()>,
-        heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> io::Result<Option<ExitStatus>> {
-        let group = self.group.as_ref().map(Group::folder);
+    /// An error if its shell cannot be started.
+    pub async fn send(self) -> io::Result<SentLine> {
+        let folder = self.group.as_ref().map(Group::folder);
         let (socket, token) = (self.run_dir.join("shell.sock"), agent_sandbox::token::random()?);
         let presented = BTreeMap::from([
             (SOCKET_VARIABLE.to_owned(), socket.display().to_string()),
@@ -83,9 +78,47 @@ impl ShellLine {
             // The shell enters its own domain before it reads the line.
             domain: None,
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
-            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
+            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: folder.map(Path::to_owned) }),
         };
-        listen_until(self.runner, &launch, judge(of_programs), ready, until, heard).await
+        let sent = SentLaunch::send(self.runner, &launch).await?;
+        Ok(SentLine { sent, of_programs, group: self.group })
+    }
+}
+
+/// A line whose shell prepares itself.
+#[derive(Debug)]
+pub struct SentLine {
+    sent: SentLaunch,
+    /// The environment of programs outside of the shell.
+    pub of_programs: BTreeMap<String, String>,
+    /// As [`ShellLine::group`].
+    group: Option<Group>,
+}
+
+impl SentLine {
+    /// Runs the line to its end; `None` if `until` completes first. It begins when `ready` completes. None of its processes remains. `judge`
+    /// receives the environment of programs outside of the shell; `heard` receives the output.
+    ///
+    /// # Errors
+    /// An error if `ready` fails, or if its shell does not end.
+    pub async fn run(
+        self,
+        judge: impl FnOnce(BTreeMap<String, String>) -> Arc<dyn Judge>,
+        ready: impl Future<Output = io::Result<()>>,
+        until: impl Future<Output = ()>,
+        heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> io::Result<Option<ExitStatus>> {
+        let ended = listen_until(self.sent, judge(self.of_programs), ready, until, heard).await;
+        // It can be removed when it is empty.
+        drop(self.group);
+        ended
+    }
+
+    /// Ends the shell, which has not begun. None of its processes remains.
+    pub async fn discard(self) {
+        if let Err(error) = self.sent.discard().await {
+            tracing::error!(%error, "the shell of a run that did not begin does not end");
+        }
     }
 }
 
@@ -107,20 +140,23 @@ pub(super) fn quoted(output: &str) -> String {
 /// A line of a job's file.
 pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,
-    /// The side effect that is recorded for the run before the line starts, if any.
-    pub(super) effect: Option<&'static str>,
     /// As [`ShellLine::is_one_stream`].
     pub(super) is_one_stream: bool,
 }
 
-/// A line of a job's run, with the run's token.
-pub(super) struct JobLine {
-    /// The line.
-    pub line: ShellLine,
-    /// The grant of the token. Dropping it revokes the token.
+/// What a line of a job's run needs to begin.
+pub(super) struct Beginning {
+    /// The grant of the run's token. Dropping it revokes the token.
     pub own: Grant,
     /// Records what must be on the disk before the line begins.
     pub ready: BoxFuture<'static, io::Result<()>>,
+}
+
+impl Beginning {
+    /// Returns the variable by which programs of the run present its token.
+    pub(super) fn variable(&self) -> (String, String) {
+        ("OLLIM_RUN_TOKEN".to_owned(), self.own.token().to_owned())
+    }
 }
 
 impl Runner {
@@ -133,43 +169,34 @@ impl Runner {
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 
-    /// Prepares a line of a job's file for the job's shell. `Ok(Err(why))`: the job's tools do not cover the line, which is recorded.
+    /// Prepares a line of a job's file for the job's shell. `Ok(Err(denial))`: the job's tools do not cover the line.
     ///
     /// # Errors
     /// An error if our own part failed.
-    pub(super) async fn shell_line(
+    pub(super) fn shell_line(
         &self,
-        line: FileLine<'_>,
-        job: &Job,
-        host: &Arc<Host>,
+        line: &FileLine<'_>,
+        run: &RunId,
+        (policy, sandbox): (&Policy, Option<&JobSandbox>),
         runner: PrespawnedRunner,
         settings: &RunSettings,
-    ) -> Result<Result<JobLine, String>, Refusal> {
-        let environment = |error: String| Refusal::environment(error);
+    ) -> Result<Result<ShellLine, Denial>, Refusal> {
         let call = ToolCall {
             tool: "Bash".into(),
             input: json!({ "command": line.text }),
             cwd: self.home.work(),
             agent_type: None,
         };
-        let early = host.policy().decide(&call);
-        let shell = host.sandbox.as_ref().and_then(|sandbox| sandbox.for_client(false).shell);
+        let early = policy.decide(&call);
+        let shell = sandbox.and_then(|sandbox| sandbox.for_client(false).shell);
         let Some(shell) = shell.filter(|_| early.verdict != Verdict::Deny) else {
-            let (layer, reason) = (early.layer.to_string(), early.reason.clone());
-            host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
-            return Ok(Err(early.reason));
+            let (layer, reason) = (early.layer.to_string(), early.reason);
+            return Ok(Err(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }));
         };
-        let ready = self.recorded(job, host, line.effect);
-        let limit = host.limit.of_line(&job.definition);
-        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), limit, Arc::clone(host) as _);
-        let granted = self.tokens.grant(authority);
-        let own = granted.map_err(|error| environment(format!("no token could be made for the run: {error}")))?;
-        let of_programs =
-            [("OLLIM_HOME", self.client_environment.data_folder.as_str()), ("OLLIM_RUN_TOKEN", own.token())];
-        let group = self.groups.as_ref().map(|groups| groups.group(job.run.as_str(), &settings.limits)).transpose();
-        let run_dir = self.home.runs().join(job.run.as_str());
+        let group = self.groups.as_ref().map(|groups| groups.group(run.as_str(), &settings.limits)).transpose();
+        let run_dir = self.home.runs().join(run.as_str());
         let clean = shell_environment(&self.client_environment, &run_dir.join("tmp"));
-        let line = ShellLine {
+        Ok(Ok(ShellLine {
             line: line.text.to_owned(),
             is_one_stream: line.is_one_stream,
             shell,
@@ -177,11 +204,27 @@ impl Runner {
             work: self.home.work(),
             runner,
             clean,
-            of_programs: of_programs.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            of_programs: [("OLLIM_HOME".to_owned(), self.client_environment.data_folder.clone())].into(),
             limits: settings.limits,
-            group: group.map_err(|error| environment(format!("no control group could be made: {error}")))?,
-        };
-        Ok(Ok(JobLine { line, own, ready }))
+            group: group.map_err(|error| Refusal::environment(format!("no control group could be made: {error}")))?,
+        }))
+    }
+
+    /// Returns what a line of a job needs to begin. `effect`: the side effect that is recorded for the run before, if any.
+    ///
+    /// # Errors
+    /// An error if the run can have no token.
+    pub(super) fn beginning(
+        &self,
+        job: &Job,
+        host: &Arc<Host>,
+        effect: Option<&'static str>,
+    ) -> Result<Beginning, Refusal> {
+        let limit = host.limit.of_line(&job.definition);
+        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), limit, Arc::clone(host) as _);
+        let granted = self.tokens.grant(authority);
+        let failed = |error| Refusal::environment(format!("no token could be made for the run: {error}"));
+        Ok(Beginning { own: granted.map_err(failed)?, ready: self.recorded(job, host, effect) })
     }
 
     /// Returns what records, before a line begins, that it may have a side effect, and the run's payer: that one also pays for the agents and

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub async fn capture_until(
         };
         kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
     };
-    let (runner, ready) = (PrespawnedRunner::start(runner).await?, std::future::ready(Ok(())));
-    let status = listen_until(runner, launch, judge, ready, until, &mut keep).await?;
+    let sent = SentLaunch::send(PrespawnedRunner::start(runner).await?, launch).await?;
+    let status = listen_until(sent, judge, std::future::ready(Ok(())), until, &mut keep).await?;
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
@@ -67,22 +67,50 @@ pub enum Stream {
     Stderr,
 }
 
-/// Runs `launch` as [`capture_until`] does, under a started runner, and passes the output to `heard` as it arrives. A line in the run's own
+/// A launch that a runner has received. A line in the run's own shell does not begin before [`listen_until`]: until then the shell only
+/// prepares itself. Any other program begins at once. If this is dropped, its processes end.
+#[derive(Debug)]
+pub struct SentLaunch {
+    runner: PrespawnedRunner,
+    /// The run's own folder.
+    folder: PathBuf,
+}
+
+impl SentLaunch {
+    /// Sends a launch to a started runner. Standard input is empty.
+    ///
+    /// # Errors
+    /// If the runner has ended, or the system refuses.
+    pub async fn send(mut runner: PrespawnedRunner, launch: &Launch) -> io::Result<Self> {
+        let empty = std::fs::File::open("/dev/null")?;
+        launch::send(&mut runner.socket, launch, empty.into()).await?;
+        Ok(Self { runner, folder: launch.folder.clone() })
+    }
+
+    /// Ends it, and waits until none of its processes is left.
+    ///
+    /// # Errors
+    /// If its processes do not end.
+    pub async fn discard(self) -> io::Result<()> {
+        let PrespawnedRunner { mut child, socket, stdout, stderr } = self.runner;
+        drop((socket, stdout, stderr));
+        end_leftovers(wait_or_kill(&mut child).await?, &self.folder).await
+    }
+}
+
+/// Runs what was sent as [`capture_until`] does, and passes the output to `heard` as it arrives. A line in the run's own
 /// shell begins once `ready` completes, and never if that fails. Returns `None` if the command was ended.
 ///
 /// # Errors
 /// As [`capture_until`], and the error of `ready`.
 pub async fn listen_until(
-    started: PrespawnedRunner,
-    launch: &Launch,
+    sent: SentLaunch,
     judge: Arc<dyn Judge>,
     ready: impl Future<Output = io::Result<()>>,
     until: impl Future<Output = ()>,
     heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
 ) -> io::Result<Option<ExitStatus>> {
-    let PrespawnedRunner { mut child, mut socket, stdout, stderr } = started;
-    let empty = std::fs::File::open("/dev/null")?;
-    launch::send(&mut socket, launch, empty.into()).await?;
+    let SentLaunch { runner: PrespawnedRunner { mut child, socket, stdout, stderr }, folder } = sent;
     let (from, to) = socket.into_split();
     let (begin, begins) = oneshot::channel();
     let mut begin = Some(begin);
@@ -97,7 +125,7 @@ pub async fn listen_until(
             status = child.wait() => status?,
             () = closed.notified() => wait_or_kill(&mut child).await?,
         };
-        end_leftovers(status, &launch.folder).await?;
+        end_leftovers(status, &folder).await?;
         Ok(status)
     };
     let mut ended = Box::pin(with_output(waited, listen(stdout, stderr, heard)));

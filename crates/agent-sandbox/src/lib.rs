@@ -55,7 +55,7 @@ mod usage;
 mod watch;
 mod wire;
 
-pub use capture::{Stream, capture, capture_until, end_leftovers, listen_until};
+pub use capture::{SentLaunch, Stream, capture, capture_until, end_leftovers, listen_until};
 pub use domain::{Attributes, Domain, DomainError, Network, SandboxStatus, probe, resolved, without};
 pub use exec_stage::{CANNOT_START, NO_DOMAIN};
 pub use judge::{Judge, answer};

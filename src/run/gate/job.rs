@@ -15,7 +15,7 @@ use crate::run::exec::may_ping;
 use crate::run::host::Host;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
-use crate::run::shell_line::{FileLine, JobLine};
+use crate::run::shell_line::{Beginning, FileLine};
 use crate::schedule::Job;
 
 /// Works on files of a gate on a thread for that. The gate chooses how many there are, and nothing else may wait for them.
@@ -50,13 +50,19 @@ impl Runner {
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner().await?;
-        let JobLine { line, own, ready } = match self
-            .shell_line(FileLine { text: line, effect: None, is_one_stream: false }, job, host, runner, settings)
-            .await?
-        {
+        let line = FileLine { text: line, is_one_stream: false };
+        let rights = (host.policy(), host.sandbox.as_ref());
+        let mut line = match self.shell_line(&line, &job.run, rights, runner, settings)? {
             Ok(line) => line,
-            Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
+            Err(denial) => {
+                let why = denial.reason.clone();
+                host.record(denial).await;
+                return failed(format!("the job's tools do not cover its gate: {why}"));
+            }
         };
+        let beginning = self.beginning(job, host, None)?;
+        line.of_programs.extend([beginning.variable()]);
+        let Beginning { own, ready } = beginning;
         let decides = Arc::clone(host);
         let gate = Gate {
             line,

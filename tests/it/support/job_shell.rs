@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{
-    Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, listen_until, system,
+    Answer, Judge, Launch, SOCKET_VARIABLE, SentLaunch, ShellService, Start, TOKEN_VARIABLE, capture, listen_until,
+    system,
 };
 use async_trait::async_trait;
 use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
@@ -109,7 +110,14 @@ impl ShellPaths {
         let (launch, judge) = self.launch(policy, granted, line, &self.home.work()).unwrap();
         let launch = Launch { domain: None, ..launch };
         let runner = PrespawnedRunner::start(Path::new(RUNNER)).await?;
-        let ended = listen_until(runner, &launch, judge, ready, std::future::pending(), &mut |_, _| {}).await?;
+        let ended = listen_until(
+            SentLaunch::send(runner, &launch).await?,
+            judge,
+            ready,
+            std::future::pending(),
+            &mut |_, _| {},
+        )
+        .await?;
         Ok(ended.and_then(|status| status.code()))
     }
 
