@@ -78,7 +78,8 @@ enum CommandEnd {
 pub(super) struct PreparedCommand {
     /// The definition, with what limits it.
     definition: Arc<Definition>,
-    settings: RunSettings,
+    /// The settings with which it is prepared.
+    pub(super) settings: RunSettings,
     policy: Policy,
     sandbox: JobSandbox,
     /// The line, or the denial of its tools.

@@ -1,13 +1,14 @@
 //! A command that is prepared a moment before it falls due. Its rules are read, its sandbox is made, and its shell prepares itself
 //! meanwhile, so that it begins at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_sandbox::leftovers;
 use tokio::task::JoinHandle;
 
 use super::exec::PreparedCommand;
+use super::needs;
 use super::runner::Runner;
 use crate::definition::Definition;
 use crate::journal::RunId;
@@ -18,42 +19,54 @@ const LASTS: Duration = Duration::from_secs(1);
 
 /// The place of the command that falls due next.
 #[derive(Debug, Default)]
-pub struct PreparedSlot(Mutex<Option<Ahead>>);
+pub struct PreparedSlot(Mutex<Slot>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    ahead: Option<Ahead>,
+    /// The one that is being removed.
+    removal: Option<(RunId, JoinHandle<()>)>,
+}
 
 #[derive(Debug)]
 struct Ahead {
     run: RunId,
     definition: Arc<Definition>,
-    command: JoinHandle<Result<PreparedCommand, Refusal>>,
+    /// `None` if the command cannot begin at once. Its run finds out why.
+    command: JoinHandle<Option<PreparedCommand>>,
 }
 
 impl PreparedSlot {
-    /// Takes what is prepared, if `is_wanted` says so of it.
-    fn take(&self, is_wanted: impl FnOnce(&Ahead) -> bool) -> Option<Ahead> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.take_if(|ahead| is_wanted(ahead))
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Runner {
-    /// Prepares the command of a definition that is about to fall due, for the attempt `run`. What is not used soon is removed.
+    /// Prepares the command of a definition that is about to fall due, for the attempt `run`. What is not used soon is removed. A command
+    /// that another job has made is not prepared: what its maker may is read when it begins.
     pub(super) fn prepare_ahead(self: Arc<Self>, definition: &Arc<Definition>, run: &RunId) {
         // An earlier run may have this random id. Its folder stays as it is.
-        if self.home.runs().join(run.as_str()).exists() {
+        if definition.created_by.is_some() || definition.approve || self.home.runs().join(run.as_str()).exists() {
             return;
         }
         let (runner, of, by) = (Arc::clone(&self), Arc::clone(definition), run.clone());
-        let command = tokio::spawn(async move { runner.prepare_command(&of, &by).await });
+        let command = tokio::spawn(async move {
+            let is_met = needs::missing(&of.requires, Some(runner.home.root())).is_none();
+            if is_met { runner.prepare_command(&of, &by).await.ok() } else { None }
+        });
         let ahead = Ahead { run: run.clone(), definition: Arc::clone(definition), command };
-        let replaced = self.prepared.0.lock().unwrap_or_else(PoisonError::into_inner).replace(ahead);
+        let replaced = self.prepared.lock().ahead.replace(ahead);
         let run = run.clone();
         tokio::spawn(async move {
             if let Some(replaced) = replaced {
                 self.remove(replaced).await;
             }
             tokio::time::sleep(LASTS).await;
-            if let Some(unused) = self.prepared.take(|ahead| ahead.run == run) {
-                self.remove(unused).await;
+            let mut slot = self.prepared.lock();
+            if let Some(unused) = slot.ahead.take_if(|ahead| ahead.run == run) {
+                let runner = Arc::clone(&self);
+                slot.removal = Some((run, tokio::spawn(async move { runner.remove(unused).await })));
             }
         });
     }
@@ -67,9 +80,17 @@ impl Runner {
         definition: &Arc<Definition>,
         run: &RunId,
     ) -> Result<PreparedCommand, Refusal> {
-        match self.prepared.take(|ahead| ahead.run == *run) {
+        let (ahead, removal) = {
+            let mut slot = self.prepared.lock();
+            (slot.ahead.take_if(|ahead| ahead.run == *run), slot.removal.take_if(|(of, _)| of == run))
+        };
+        // Its folder is this attempt's.
+        if let Some((_, removal)) = removal {
+            let _removed = removal.await;
+        }
+        match ahead {
             Some(ahead) if Arc::ptr_eq(&ahead.definition, definition) => {
-                if let Ok(Ok(command)) = ahead.command.await {
+                if let Ok(Some(command)) = ahead.command.await {
                     return Ok(command);
                 }
             }
@@ -80,9 +101,9 @@ impl Runner {
         self.prepare_command(definition, run).await
     }
 
-    /// Removes the folder of a command that no attempt has used.
+    /// Ends a command that no attempt has used, and removes its folder.
     async fn remove(&self, unused: Ahead) {
-        if let Ok(Ok(command)) = unused.command.await {
+        if let Ok(Some(command)) = unused.command.await {
             command.discard().await;
         }
         let folder = self.home.runs().join(unused.run.as_str());

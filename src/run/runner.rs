@@ -57,7 +57,7 @@ use crate::schedule::{AgentNeed, Approval, Job, Launcher, LiveDefinitions, Sched
 const UPDATES_SHOWN: usize = 10;
 
 /// The settings that affect runs. They may change while the service runs; each run reads them once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunSettings {
     /// The main session's tools.
     pub main_tools: Vec<ToolPattern>,
@@ -222,17 +222,23 @@ impl Launcher for Runner {
         recorded: BoxFuture<'_, Result<(), JournalError>>,
     ) -> Result<AttemptReport, JournalError> {
         let job = delivered::filled(job);
+        // What a maker may is read once the attempt is recorded, which may take a while.
+        let is_early = job.definition.runs_command() && job.definition.created_by.is_none();
         let prepare = async {
-            match job.definition.runs_command() && !job.cancel.is_cancelled() {
+            match is_early && !job.cancel.is_cancelled() {
                 true => Some(self.command_of(&job.definition, &job.run).await),
                 false => None,
             }
         };
-        let (recorded, prepared) = tokio::join!(recorded, prepare);
+        let (recorded, mut prepared) = tokio::join!(recorded, prepare);
+        let is_current = |command: &PreparedCommand| recorded.is_ok() && command.settings == self.settings();
+        let is_old =
+            |prepared: &mut Result<PreparedCommand, Refusal>| prepared.as_ref().is_ok_and(|of| !is_current(of));
+        if let Some(Ok(command)) = prepared.take_if(is_old) {
+            command.discard().await;
+            folder::tidy(self.home.runs().join(job.run.as_str())).await;
+        }
         if let Err(error) = recorded {
-            if let Some(Ok(command)) = prepared {
-                command.discard().await;
-            }
             folder::tidy(self.home.runs().join(job.run.as_str())).await;
             return Err(error);
         }

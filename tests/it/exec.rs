@@ -53,11 +53,39 @@ fn a_command_that_falls_due_has_one_folder() {
     let runs = service.until_ended("echoes", 1);
     assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
     assert_eq!(bot.names("state/runs"), [runs[0]["run"].as_str().unwrap()]);
-    // It waits for the person, who is asked when it falls due.
+    // It waits for the person, who is asked when it falls due. Nothing of its run begins before the answer.
     bot.write("reminders/asks.md", &reminder(now() + TimeDelta::seconds(3), &format!("{fields}approve: true\n"), "x"));
     let is_asked = || (!bot.json(["questions"]).as_array().unwrap().is_empty()).then_some(());
     service.until("the person is asked", is_asked);
-    service.until("what was prepared is removed", || (bot.names("state/runs").len() == 1).then_some(()));
+    assert_eq!(bot.names("state/runs").len(), 1);
+    service.stop();
+}
+
+/// What a maker may is read when the run begins, and not a moment before.
+#[test]
+fn a_maker_that_gets_less_at_the_last_moment_gives_less() {
+    let bot = TestBot::new();
+    let maker = |rules: &str| format!("---\ncron: '0 0 29 2 *'\nallowed_tools: [{rules}]\n---\nx\n");
+    bot.write("routines/maker.md", &maker("Bash(cat *), Bash(ls *)"));
+    bot.write("work/notes.md", "read\n");
+    let service = bot.start();
+    // A machine that is busy for longer than that tries again.
+    let narrowed_in_time = (0..20).find_map(|round| {
+        bot.write("routines/maker.md", &maker("Bash(cat *), Bash(ls *)"));
+        let (id, due) = (format!("made-{round}"), now() + TimeDelta::milliseconds(1500));
+        let fields =
+            "background: true\nclient: exec\ncommand: cat notes.md\nallowed_tools: [Bash(cat *)]\ncreated_by: maker\n";
+        bot.write(&format!("reminders/{id}.md"), &reminder(due, fields, "x"));
+        while now() < due - TimeDelta::milliseconds(80) {
+            std::thread::yield_now();
+        }
+        bot.write("routines/maker.md", &maker("Bash(ls *)"));
+        let in_time = now() < due - TimeDelta::milliseconds(50);
+        let runs = service.until_ended(&id, 1);
+        in_time.then(|| bot.json(["runs", "show", runs[0]["run"].as_str().unwrap()]))
+    });
+    let run = narrowed_in_time.unwrap();
+    assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("failed"), ""), "{run:#}");
     service.stop();
 }
 
