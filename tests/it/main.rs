@@ -106,6 +106,7 @@ mod telegram;
 mod threads;
 mod troubleshooting;
 mod turn_ends;
+mod turned_links;
 mod unprivileged;
 mod upgrade;
 mod waking;

@@ -44,6 +44,9 @@ pub struct Domain {
     /// Whether no socket with a path may be made, in any of these.
     #[serde(default)]
     pub no_listening: bool,
+    /// Whether no symlink may be made or moved, in any of these.
+    #[serde(default)]
+    pub no_symlinks: bool,
     /// Network access.
     pub network: Network,
     /// Permission to change attributes of files.
@@ -62,7 +65,7 @@ impl Domain {
             let others: BTreeSet<&PathBuf> = others.iter().collect();
             own.iter().all(|path| others.contains(path) || is_gone(path))
         };
-        let rest = |of: &Self| (of.network, of.attributes, of.required, of.no_listening);
+        let rest = |of: &Self| (of.network, of.attributes, of.required, of.no_listening, of.no_symlinks);
         let left_out: BTreeSet<&PathBuf> = self.beside.iter().collect();
         let reads_beside = self.beside.is_empty()
             || !other.beside.is_empty() && other.beside.iter().all(|path| left_out.contains(path));
@@ -162,7 +165,9 @@ impl Domain {
             [] => Vec::new(),
             hidden => without(&["/".into()], &hidden.iter().map(|path| resolved(path)).collect::<Vec<_>>()),
         };
-        let refused = if self.no_listening { AccessFs::MakeSock.into() } else { BitFlags::empty() };
+        let refusals = [(self.no_listening, AccessFs::MakeSock), (self.no_symlinks, AccessFs::MakeSym)];
+        let refused: BitFlags<AccessFs> =
+            refusals.iter().filter(|(is_set, _)| *is_set).map(|(_, right)| *right).collect();
         ruleset
             .add_rules(beneath(&beside, read))?
             .add_rules(beneath(&self.read, read))?

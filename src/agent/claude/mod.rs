@@ -200,7 +200,7 @@ impl Claude {
     ) -> Launch {
         let config_dir = self.config_dir(request);
         let options = ClientOptions { max_budget_usd: beginning.max_budget_usd, ..request.options.clone() };
-        let mut env = environment(&self.client_environment, &config_dir, &request.run_dir, &request.token);
+        let mut env = environment(&self.client_environment, &config_dir, &temporary(&request.run_dir), &request.token);
         env.extend(variables(&options));
         if request.session.is_attended() {
             // With this flag the transcript is complete when it is copied after the turn, although the client stays alive.
@@ -267,7 +267,10 @@ impl Claude {
     /// Adds the rights that every client needs, whatever its job may do.
     fn complete(&self, mut domain: Domain, request: &Request, config_dir: &Path) -> Domain {
         domain.write.extend(system::sinks());
-        domain.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
+        // A name in a folder of the job's may lead the client's file tools elsewhere in these. The links to its shell and to programs lie
+        // beside them.
+        domain.write.extend([temporary(&request.run_dir), config_dir.to_path_buf()]);
+        domain.read.push(request.run_dir.clone());
         domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
         domain.execute.extend(match farm::is_script(&self.command) {
@@ -299,8 +302,10 @@ impl Claude {
             );
         };
         let config_dir = self.config_dir(request);
-        if let Err(error) = make_own(&config_dir) {
-            return failed(FailureClass::Internal, format!("cannot make {}: {error}", config_dir.display()));
+        for folder in [&config_dir, &temporary(&request.run_dir)] {
+            if let Err(error) = make_own(folder) {
+                return failed(FailureClass::Internal, format!("cannot make {}: {error}", folder.display()));
+            }
         }
         let deadline = Instant::now() + request.timeout;
         let mut delays = self.limits.restart_delays.iter();
@@ -422,6 +427,11 @@ fn files_of_command(command: &Path) -> Vec<PathBuf> {
     });
     let package = package.map(Path::to_path_buf);
     std::iter::once(command).chain(package).collect()
+}
+
+/// Returns a client's folder for temporary files in its run's folder.
+fn temporary(run_dir: &Path) -> PathBuf {
+    run_dir.join("client")
 }
 
 /// Creates a folder that only this user can access. Refuses a symlink, which a fork may have put there.

@@ -135,14 +135,14 @@ pub fn variables(options: &ClientOptions) -> BTreeMap<String, String> {
 
 /// Returns the environment of every client, without its login and [`variables`].
 ///
-/// `config_dir` is the client's own configuration folder, `run_dir` the run's folder, and `token` identifies the run on
+/// `config_dir` is the client's own configuration folder, `temporary` its folder for temporary files, and `token` identifies the run on
 /// the control socket. Only the variables named here are passed on. So none leads out of the sandbox, such as
 /// `SSH_AUTH_SOCK`, `TMUX`, `DBUS_SESSION_BUS_ADDRESS` or `DOCKER_HOST`.
 #[must_use]
 pub fn environment(
     client_environment: &ClientEnvironment,
     config_dir: &Path,
-    run_dir: &Path,
+    temporary: &Path,
     token: &str,
 ) -> BTreeMap<String, String> {
     let own = &client_environment.own;
@@ -154,14 +154,14 @@ pub fn environment(
     env.extend(client_environment.added.clone());
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     let path = client_environment.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
-    let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
+    let [config_dir, temporary] = [config_dir, temporary].map(|path| path.display().to_string());
     let ours: [(&str, &str); 15] = [
         ("PATH", &path),
         ("OLLIM_HOME", &client_environment.data_folder),
         ("OLLIM_RUN_TOKEN", token),
         ("CLAUDE_CONFIG_DIR", &config_dir),
-        ("TMPDIR", &run_dir),
-        ("CLAUDE_CODE_TMPDIR", &run_dir),
+        ("TMPDIR", &temporary),
+        ("CLAUDE_CODE_TMPDIR", &temporary),
         ("CLAUDE_CODE_SHELL", "/bin/bash"),
         // A bash whose standard input is a socket assumes a remote login and reads ~/.bashrc, unless `SHLVL` says that it
         // runs inside a shell.

@@ -155,6 +155,8 @@ impl SandboxPlan {
         } else {
             path.push(overlay.clone());
             domain.attributes = Attributes::None;
+            // The client's file tools are judged by names. A symlink that is turned meanwhile leads them elsewhere.
+            domain.no_symlinks = true;
             execute.extend(["bash", "dash", "sh"].iter().filter_map(|name| programs.get(*name)).map(resolved));
             // This includes programs that a rule names. Where the rule does not apply they run without rights, like the others.
             let granted = free.iter().filter(|(name, _)| !rights.denied.iter().any(|denied| denied == *name));

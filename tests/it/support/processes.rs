@@ -66,7 +66,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 pub const MAIN: &str = "main";
 
 /// Returns the agent clients that are alive in the data folder `home`: the run of each, and its command line in words.
-/// A client has a run's folder as its `TMPDIR` and `--print` as its first argument. Wrappers around it do not count.
+/// A client has its `TMPDIR` in a run's folder and `--print` as its first argument. Wrappers around it do not count.
 pub fn clients(home: &Path) -> Vec<(String, Vec<String>)> {
     let runs = format!("TMPDIR={}/state/runs/", home.to_str().unwrap());
     let client = |process: Process| {
@@ -76,7 +76,9 @@ pub fn clients(home: &Path) -> Vec<(String, Vec<String>)> {
             text.split_terminator('\0').map(Into::into).collect()
         };
         let line = words("cmdline");
-        let run = words("environ").iter().find_map(|variable| variable.strip_prefix(&runs).map(str::to_owned))?;
+        let run = words("environ")
+            .iter()
+            .find_map(|variable| variable.strip_prefix(&runs)?.strip_suffix("/client").map(str::to_owned))?;
         (line.get(1).is_some_and(|word| word == "--print")).then_some((run, line))
     };
     all().into_iter().filter_map(client).collect()
