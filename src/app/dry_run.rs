@@ -128,8 +128,9 @@ fn held(definition: &Definition, applicable_budget: &ApplicableBudget, app: &App
         let why = status.client.missing.unwrap_or_else(|| "it is not logged in; `ollim-bot login`".to_owned());
         format!("it would wait for the agent: {why}")
     });
-    let unmet = needs::missing(&definition.requires, Some(app.home.root()))
-        .map(|why| format!("when it falls due it waits: {why}; fired by hand it does not"));
+    let unmet =
+        needs::missing(&definition.requires, (!definition.is_delivered_as_written()).then_some(app.home.root()))
+            .map(|why| format!("when it falls due it waits: {why}; fired by hand it does not"));
     let approve = "when it falls due it asks you first (`approve`); fired by hand it does not";
     let approve = definition.approve.then(|| approve.to_owned());
     Ok(spent.into_iter().chain(no_agent).chain(unmet).chain(approve).collect())
