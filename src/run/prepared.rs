@@ -24,8 +24,8 @@ pub struct PreparedSlot(Mutex<Slot>);
 #[derive(Debug, Default)]
 struct Slot {
     ahead: Option<Ahead>,
-    /// The one that is being removed.
-    removal: Option<(RunId, JoinHandle<()>)>,
+    /// Those that are being removed.
+    removals: Vec<(RunId, JoinHandle<()>)>,
 }
 
 #[derive(Debug)]
@@ -34,6 +34,15 @@ struct Ahead {
     definition: Arc<Definition>,
     /// `None` if the command cannot begin at once. Its run finds out why.
     command: JoinHandle<Option<PreparedCommand>>,
+}
+
+impl Slot {
+    /// Has a command removed that no attempt has used.
+    fn remove(&mut self, unused: Ahead, runner: &Arc<Runner>) {
+        let (run, runner) = (unused.run.clone(), Arc::clone(runner));
+        self.removals.retain(|(_, removal)| !removal.is_finished());
+        self.removals.push((run, tokio::spawn(async move { runner.remove(unused).await })));
+    }
 }
 
 impl PreparedSlot {
@@ -56,17 +65,18 @@ impl Runner {
             if is_met { runner.prepare_command(&of, &by).await.ok() } else { None }
         });
         let ahead = Ahead { run: run.clone(), definition: Arc::clone(definition), command };
-        let replaced = self.prepared.lock().ahead.replace(ahead);
+        {
+            let mut slot = self.prepared.lock();
+            if let Some(replaced) = slot.ahead.replace(ahead) {
+                slot.remove(replaced, &self);
+            }
+        }
         let run = run.clone();
         tokio::spawn(async move {
-            if let Some(replaced) = replaced {
-                self.remove(replaced).await;
-            }
             tokio::time::sleep(LASTS).await;
             let mut slot = self.prepared.lock();
             if let Some(unused) = slot.ahead.take_if(|ahead| ahead.run == run) {
-                let runner = Arc::clone(&self);
-                slot.removal = Some((run, tokio::spawn(async move { runner.remove(unused).await })));
+                slot.remove(unused, &self);
             }
         });
     }
@@ -80,12 +90,13 @@ impl Runner {
         definition: &Arc<Definition>,
         run: &RunId,
     ) -> Result<PreparedCommand, Refusal> {
-        let (ahead, removal) = {
+        let (ahead, removals) = {
             let mut slot = self.prepared.lock();
-            (slot.ahead.take_if(|ahead| ahead.run == *run), slot.removal.take_if(|(of, _)| of == run))
+            let ahead = slot.ahead.take_if(|ahead| ahead.run == *run);
+            (ahead, slot.removals.extract_if(.., |(of, _)| of == run).collect::<Vec<_>>())
         };
         // Its folder is this attempt's.
-        if let Some((_, removal)) = removal {
+        for (_, removal) in removals {
             let _removed = removal.await;
         }
         match ahead {
