@@ -14,6 +14,7 @@ mod notify;
 mod observation;
 pub mod sockets;
 pub mod tools;
+mod transcript;
 
 pub use self::notify::{NOTIFY, Notify};
 pub use choice::{Clients, FixedClient, NoAgent};
@@ -25,3 +26,4 @@ pub use client::{
 pub use current_host::CurrentHost;
 pub use observation::{Observation, Tokens, compacted};
 pub use tools::{ExternalAnswer, ExternalServer, ExternalTool, ServeTools, ServerState, ToolPipe};
+pub use transcript::{RESUMED, open_transcript};

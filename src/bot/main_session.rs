@@ -2,14 +2,14 @@
 //!
 //! A client resumes the session, and stays for the next turns. None of the conversation exists only in its memory.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::SessionId;
+use crate::agent::{RESUMED, SessionId, open_transcript};
 use crate::definition::Thinking;
 use crate::journal::{Journal, JournalError};
 
@@ -314,16 +314,17 @@ impl MainSession {
 /// # Errors
 /// If the transcript cannot be read, or the copy cannot be written.
 pub fn copy_transcript(transcript: &Path, run_dir: &Path) -> io::Result<Option<PathBuf>> {
-    let text = match std::fs::read(transcript) {
-        Ok(text) => text,
+    let mut text = Vec::new();
+    match open_transcript(transcript).and_then(|mut file| file.read_to_end(&mut text)) {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    };
+    }
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     if whole == 0 {
         return Ok(None);
     }
-    let copy = run_dir.join("main.jsonl");
+    let copy = run_dir.join(RESUMED);
     std::fs::File::create_new(&copy)?.write_all(&text[..whole])?;
     Ok(Some(copy))
 }

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::leftovers;
 
+use crate::agent::RESUMED;
+
 /// The entries that stay: the client's transcripts, and the copy of the conversation that a fork resumed.
-const RETAINED: [&str; 2] = ["claude", "main.jsonl"];
+const RETAINED: [&str; 2] = ["claude", RESUMED];
 
 /// The entries of the client's own folder that stay.
 const KEPT_OF_CLIENT: [&str; 1] = ["projects"];

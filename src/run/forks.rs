@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::converse::ChatMessage;
 use super::spawn::Spawner;
+use crate::agent::open_transcript;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Kind};
@@ -154,7 +155,8 @@ impl Forks {
         let is_background = self.spawner.fired(&found).is_some_and(|job| job.background().is_some());
         // A running job counts; the fork's turn waits for its end.
         let is_recent = found.ended.is_none_or(|ended| self.clock.now() - ended < RESUMABLE);
-        let is_there = found.ended.is_none() || found.transcript.is_some_and(|transcript| transcript.is_file());
+        let is_there =
+            found.ended.is_none() || found.transcript.is_some_and(|transcript| open_transcript(&transcript).is_ok());
         Ok(is_recent && is_background && found.kind != Kind::Session && is_there)
     }
 
@@ -225,7 +227,7 @@ impl Forks {
             return Err(Refusal::user("nothing was said in this fork yet").hint("end it with Exit"));
         };
         let gone = || Refusal::environment("the client's transcript of this fork is not there any more");
-        let transcript = last.transcript.filter(|transcript| transcript.is_file()).ok_or_else(gone)?;
+        let transcript = last.transcript.filter(|transcript| open_transcript(transcript).is_ok()).ok_or_else(gone)?;
         let expected = (!anyway).then_some(&fork.main);
         if !self.main.replace(last.session.clone(), transcript, expected).await? {
             // The person has pressed the button twice.

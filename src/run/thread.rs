@@ -12,6 +12,7 @@ use serde::de::IgnoredAny;
 use super::fork_turns::not_copied;
 use super::memory::Memory;
 use super::runner::Runner;
+use crate::agent::{RESUMED, open_transcript};
 use crate::bot::main_session::copy_transcript;
 use crate::definition::{Definition, Remember};
 use crate::journal::{Remembered, RunId};
@@ -68,13 +69,21 @@ impl Runner {
         let (Some(_), Some(transcript)) = (fired, transcript) else {
             return lost("what was kept of its last run cannot be read any more");
         };
-        if transcript.metadata().is_ok_and(|facts| facts.len() > LONGEST) {
-            return lost("its transcript had grown over 4 MiB");
+        match open_transcript(&transcript).and_then(|file| file.metadata()) {
+            Ok(facts) if facts.len() > LONGEST => return lost("its transcript had grown over 4 MiB"),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return lost("what lies in the place of its transcript is none");
+            }
+            _ => {}
         }
         match copy_transcript(&transcript, run_dir).map_err(not_copied)? {
             None => lost("the agent client's file of it is gone"),
             // The client would silently leave out a damaged line and everything before it.
-            Some(copy) if !is_whole(&transcript, &copy).map_err(not_copied)? => lost("its transcript is damaged"),
+            Some(copy) if !is_whole(&transcript, &copy).map_err(not_copied)? => {
+                // The agent reads no more than the client would show it.
+                std::fs::remove_file(&copy).map_err(not_copied)?;
+                lost("its transcript is damaged")
+            }
             Some(copy) => Ok(Thread::On(copy)),
         }
     }
@@ -105,7 +114,7 @@ impl Runner {
         let kept = MAX_TRANSCRIPTS - 1;
         let older = self.journal.reader().and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
         for (run, transcript) in older.unwrap_or_default() {
-            let copy = self.home.runs().join(run.as_str()).join("main.jsonl");
+            let copy = self.home.runs().join(run.as_str()).join(RESUMED);
             for file in [copy].into_iter().chain(self.here(&run, &transcript)) {
                 if let Err(error) = std::fs::remove_file(&file)
                     && error.kind() != io::ErrorKind::NotFound
@@ -121,6 +130,6 @@ impl Runner {
 fn is_whole(transcript: &Path, copy: &Path) -> io::Result<bool> {
     let text = std::fs::read(copy)?;
     let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    Ok(transcript.metadata()?.len() == text.len() as u64
+    Ok(open_transcript(transcript)?.metadata()?.len() == text.len() as u64
         && lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok()))
 }

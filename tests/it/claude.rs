@@ -366,7 +366,9 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     assert_eq!(std::fs::read(&parent).unwrap(), before, "the parent is as it was");
     assert_eq!(std::fs::read(&copy).unwrap(), before, "and so is the copy");
 
-    let again = said(SessionMode::ForkOfMain { transcript: own }, "and again").await;
+    // As for each run that goes on with another one's. A client begins with empty folders.
+    std::fs::copy(&own, &copy).unwrap();
+    let again = said(SessionMode::ForkOfMain { transcript: copy }, "and again").await;
     assert!(api.last().mentions("what was the word"), "a fork's own transcript can be forked: {again:?}");
 }
 

@@ -123,6 +123,38 @@ fn what_did_not_complete_is_not_gone_on_with() {
     service.stop();
 }
 
+/// The service reads more than a job may. A link in the place of a transcript brings nothing of that into the job's run.
+#[test]
+fn a_link_in_the_place_of_a_transcript_is_not_followed() {
+    let api = model(|_, _| None);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let secret = bot.path("secret.jsonl");
+    let service = bot.start();
+    once(&bot, &service, "first", "");
+    for (name, by_folder) in [("by-file", false), ("by-folder", true)] {
+        let transcript = last_transcript(&bot);
+        fs::copy(&transcript, &secret).unwrap();
+        let (folder, file) = (transcript.parent().unwrap(), transcript.file_name().unwrap());
+        fs::remove_file(&transcript).unwrap();
+        if by_folder {
+            fs::rename(&secret, bot.path(file.to_str().unwrap())).unwrap();
+            fs::remove_dir_all(folder).unwrap();
+            std::os::unix::fs::symlink(bot.home(), folder).unwrap();
+        } else {
+            std::os::unix::fs::symlink(&secret, &transcript).unwrap();
+        }
+        let run = once(&bot, &service, name, "");
+        assert_eq!(run["outcome"], "completed", "{run:#}");
+        // The last answer is in the prompt, from the journal.
+        let request = asked(&api, name).pop().unwrap();
+        assert!(!request.mentions("call-of-first") && !request.mentions("call-of-by-file"), "{name}");
+        assert!(run["events"].to_string().contains("begins anew"), "{run:#}");
+        let folder = bot.path(&format!("state/runs/{}", run["run"].as_str().unwrap()));
+        assert!(!folder.join("main.jsonl").exists());
+    }
+    service.stop();
+}
+
 #[test]
 fn a_retry_goes_on_with_the_last_completed_run_too() {
     let tries = std::sync::atomic::AtomicU32::new(0);

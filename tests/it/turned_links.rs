@@ -88,6 +88,21 @@ async fn the_client_changes_none_of_the_runs_links() {
     assert!(!fixture.run_dir().join("new").exists());
 }
 
+/// An earlier client of the run may have left a configuration of its model's, which the next one would take for its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_starts_with_an_empty_configuration() {
+    let api = MessagesApi::script([Reply::bash("echo alive"), Reply::say("done")]);
+    let fixture = Fixture::new(&client::real(), api.url());
+    let planted = fixture.run_dir().join("claude/.config.json");
+    std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+    std::fs::write(&planted, json!({ "env": { "CLAUDE_CODE_SHELL": "/bin/false" } }).to_string()).unwrap();
+    let request = fixture.request(&Arc::new(Host::new(|_| HookReply::Allow)), "do it", &["Bash"]);
+    let report = fixture.run(request).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert!(!planted.exists());
+    assert!(api.last().results()[0].text.contains("alive"), "{:?}", api.last().results());
+}
+
 /// Code of the job's own, which the loader runs in the shell's domain, makes no symlink, and moves none. A granted program does.
 #[test]
 fn no_symlink_is_made_or_moved_in_a_jobs_shell() {

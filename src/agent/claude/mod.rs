@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use agent_sandbox::cgroup::{DelegatedCgroup, Group};
 use agent_sandbox::prespawn::PrespawnSlot;
-use agent_sandbox::{Bounds, Domain, Launch, Secret, ShellService, ShellSpec, farm, resolved, system};
+use agent_sandbox::{Bounds, Domain, Launch, Secret, ShellService, ShellSpec, farm, leftovers, resolved, system};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -50,6 +50,7 @@ use super::client::{
 };
 use super::observation::{Observation, compacted};
 use super::tools::ServeTools;
+use super::transcript::{RESUMED, open_transcript};
 use crate::clock::Clock;
 
 /// Timeouts of a client.
@@ -270,7 +271,7 @@ impl Claude {
         // A name in a folder of the job's may lead the client's file tools elsewhere in these. The links to its shell and to programs lie
         // beside them.
         domain.write.extend([temporary(&request.run_dir), config_dir.to_path_buf()]);
-        domain.read.push(request.run_dir.clone());
+        domain.read.push(request.run_dir.join(RESUMED));
         domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
         domain.execute.extend(match farm::is_script(&self.command) {
@@ -302,21 +303,21 @@ impl Claude {
             );
         };
         let config_dir = self.config_dir(request);
-        for folder in [&config_dir, &temporary(&request.run_dir)] {
-            if let Err(error) = make_own(folder) {
-                return failed(FailureClass::Internal, format!("cannot make {}: {error}", folder.display()));
-            }
-        }
         let deadline = Instant::now() + request.timeout;
         let mut delays = self.limits.restart_delays.iter();
         let mut waiting = self.waiting(request, &login).await;
         loop {
             let live = match waiting.take() {
                 Some(live) => live,
-                None => match self.start(request, login.clone()).await {
-                    Ok(live) => live,
-                    Err(failure) => return AttemptReport::bare(AttemptEnd::Failed(failure)),
-                },
+                None => {
+                    if let Err(error) = make_folders(request, &config_dir).await {
+                        return failed(FailureClass::Internal, format!("cannot make the client's folders: {error}"));
+                    }
+                    match self.start(request, login.clone()).await {
+                        Ok(live) => live,
+                        Err(failure) => return AttemptReport::bare(AttemptEnd::Failed(failure)),
+                    }
+                }
             };
             let judge = live.judge.clone();
             let done = live.turn(request, deadline, &self.limits).await;
@@ -434,6 +435,22 @@ fn temporary(run_dir: &Path) -> PathBuf {
     run_dir.join("client")
 }
 
+/// Makes the folders in which a client writes. Those in the run's own folder are empty: an earlier client of the run may have left a
+/// configuration that its model has written.
+async fn make_folders(request: &Request, config_dir: &Path) -> std::io::Result<()> {
+    let folders = [config_dir.to_path_buf(), temporary(&request.run_dir)];
+    let is_of_run = matches!(request.session, SessionMode::Isolated | SessionMode::ForkOfMain { .. });
+    let made = tokio::task::spawn_blocking(move || {
+        folders.iter().try_for_each(|folder| {
+            if is_of_run {
+                leftovers::remove(folder)?;
+            }
+            make_own(folder)
+        })
+    });
+    made.await?
+}
+
 /// Creates a folder that only this user can access. Refuses a symlink, which a fork may have put there.
 fn make_own(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -443,7 +460,8 @@ fn make_own(folder: &Path) -> std::io::Result<()> {
     Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is a symlink"))
 }
 
-/// Finds a session's transcript. The client keeps transcripts by working folder, under a name that only it can derive.
+/// Finds a session's transcript. The client keeps transcripts by working folder, under a name that only it can derive. `None` if there are
+/// several: the client has one, so the model has written the others.
 fn transcript(config_dir: &Path, session: &SessionId) -> Option<PathBuf> {
     // The client chose the id, so it must not lead to another folder.
     if session.0.contains(['/', '\0']) {
@@ -451,7 +469,9 @@ fn transcript(config_dir: &Path, session: &SessionId) -> Option<PathBuf> {
     }
     let folders = std::fs::read_dir(config_dir.join("projects")).ok()?;
     let files = folders.filter_map(|folder| Some(folder.ok()?.path().join(format!("{session}.jsonl"))));
-    files.into_iter().find(|file| file.is_file())
+    let mut files = files.filter(|file| file.symlink_metadata().is_ok());
+    let file = files.next().filter(|file| open_transcript(file).is_ok());
+    file.filter(|_| files.next().is_none())
 }
 
 #[async_trait]

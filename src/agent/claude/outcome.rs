@@ -206,7 +206,8 @@ fn of_result(result: &TurnResult, resumed: bool, options: &ClientOptions) -> Att
         result.errors.iter().map(|e| e.as_str().map_or_else(|| e.to_string(), Into::into)).collect();
     said.extend(result.result.clone().filter(|text| !text.is_empty()));
     let said = said.join("; ");
-    if resumed && said.contains(NO_SESSION) {
+    // Later the words are those of the model, or of what it has called.
+    if resumed && said.contains(NO_SESSION) && result.num_turns.is_none_or(|turns| turns == 0) {
         return session_missing();
     }
     let login = ["Invalid API key", "/login", "Not logged in", "OAuth token"].iter().any(|words| said.contains(words));
@@ -333,6 +334,13 @@ mod tests {
             r#"{"subtype":"success","is_error":true,"api_error_status":400,"result":"bad"}"#,
             Some((ErrorResult, "bad")),
         );
+        // After a turn they are somebody else's words.
+        check(
+            r#"{"is_error":true,"num_turns":2,"errors":["No conversation found with session ID: 0f"]}"#,
+            Some((ErrorResult, "No conversation found")),
+        );
+        let gone = r#"{"is_error":true,"num_turns":0,"errors":["No conversation found with session ID: 0f"]}"#;
+        check(gone, Some((FailureClass::MainSessionMissing, "a new one")));
         let gone = r#"{"is_error":true,"errors":["No conversation found with session ID: 0f"]}"#;
         check(gone, Some((FailureClass::MainSessionMissing, "a new one")));
         check(r#"{"is_error":true}"#, Some((ErrorResult, "error")));

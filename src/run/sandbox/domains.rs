@@ -75,7 +75,9 @@ impl SandboxPlan {
             ..Domain::default()
         };
         domain.write.push(self.temporary());
+        domain.no_symlinks = true;
         for shell in shells {
+            domain.no_symlinks &= shell.domain.no_symlinks;
             domain.execute.extend(shell.domain.execute.iter().cloned());
             domain.read.extend(shell.domain.read.iter().cloned());
             domain.write.extend(shell.domain.write.iter().cloned());
