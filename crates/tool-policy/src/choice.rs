@@ -1,5 +1,6 @@
 //! Stars in the place of a word that chooses what a program does: a subcommand, a script, or a command that it starts.
 
+use crate::containers;
 use crate::options::scan;
 use crate::programs::{self, Class, Names, OptionsEnd, Program};
 use crate::wildcard::STAR;
@@ -35,12 +36,25 @@ pub(crate) fn chooses_what_runs(program: &Program, rule: &[String]) -> bool {
 
 /// Returns the operands among a program's arguments, and words of which nobody knows whether they are some.
 pub(crate) fn operands<'a>(program: &'a Program, arguments: &'a [String]) -> impl Iterator<Item = &'a String> {
-    let is_value = |at: usize| {
-        let before = at.checked_sub(1).map(|at| arguments[at].as_str()).filter(|word| is_option(word));
-        before.is_some_and(|option| takes_next(program, option) == Some(true))
+    // The same letters mean something else behind the subcommand.
+    let behind = containers::from_subcommand(program, arguments).len();
+    let front = if behind == 0 { 0 } else { arguments.len() - behind };
+    let is_value = move |at: usize| {
+        let before = at.checked_sub(1).filter(|before| is_option(&arguments[*before]));
+        before.is_some_and(|before| {
+            let option = &arguments[before];
+            takes_next_of(program, &arguments[..before], option)
+                || (before < front && takes_next_in_front(program, option))
+                || takes_next_anywhere(program, option) == Some(true)
+        })
     };
     let is_operand = move |(at, word): &(usize, &String)| !word.starts_with('-') && !is_value(*at);
     arguments.iter().enumerate().filter(is_operand).map(|(_, word)| word)
+}
+
+/// Returns whether the word behind a rule's word may be the value of an option.
+pub(crate) fn may_take_next(program: &Program, word: &str) -> bool {
+    is_option(word) && takes_next(program, word) != Some(false)
 }
 
 /// Operands of a rule, in their order.
@@ -105,22 +119,41 @@ fn gives_code(program: &Program, option: &str) -> bool {
         && found.iter().any(|given| programs::contains(options.code, &given.id))
 }
 
-/// Returns whether the word behind an option is its value. `None` if that is not known.
+/// Returns whether the word behind an option is its value, wherever the option stands. `None` if that is not known.
 fn takes_next(program: &Program, option: &str) -> Option<bool> {
+    if takes_next_in_front(program, option) { Some(true) } else { takes_next_anywhere(program, option) }
+}
+
+/// Returns whether the word behind an option in front of a subcommand that makes a container is its value.
+fn takes_next_in_front(program: &Program, option: &str) -> bool {
+    program.container.is_some_and(|known| programs::contains(known.valued, option))
+}
+
+/// Returns whether the word behind an option of the subcommand among `before` is its value.
+fn takes_next_of(program: &Program, before: &[String], option: &str) -> bool {
+    let is_it = |names: Names| before.iter().any(|word| programs::contains(names, word));
+    program.valued_by.iter().any(|(names, options)| programs::contains(options, option) && is_it(names))
+}
+
+fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {
     let options = &program.options;
     let name = option.trim_start_matches('-');
     let known = program.harmless;
     let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    let lists_of_values = [program.host_options, program.texts, program.container.map_or("", |known| known.valued)];
+    let (flags, switches, bare) = known.map_or(("", "", ""), |known| (known.flags, known.switches, known.bare));
+    let flags = |letter: char| flags.contains(letter) || options.anywhere.flags.contains(letter);
+    let is_harmless_value = letters.and_then(|letters| letters.split_at_checked(letters.len().checked_sub(1)?));
+    let is_harmless_value = is_harmless_value.is_some_and(|(before, last)| {
+        !options.one_dash() && before.chars().all(flags) && known.is_some_and(|known| known.values.contains(last))
+    });
     let with_value = programs::contains(options.valued, name)
         || programs::contains(options.anywhere.pairs, name)
-        || lists_of_values.iter().any(|list| programs::contains(list, option))
+        || [program.host_options, program.texts].iter().any(|list| programs::contains(list, option))
+        || is_harmless_value
         || options.takes_next(option);
     if with_value {
         return Some(true);
     }
-    let (flags, switches, bare) = known.map_or(("", "", ""), |known| (known.flags, known.switches, known.bare));
-    let flags = |letter: char| flags.contains(letter) || options.anywhere.flags.contains(letter);
     let is_switch = [switches, bare, options.anywhere.switches].iter().any(|list| programs::contains(list, name))
         || program.container.is_some_and(|known| programs::contains(known.switches, option));
     let is_flags = letters.is_some_and(|letters| letters.chars().all(flags));

@@ -8,6 +8,7 @@ use crate::choice;
 use crate::containers;
 use crate::expression;
 use crate::fetch::{self, Fetch};
+use crate::further;
 use crate::harmless;
 use crate::hosts;
 use crate::operands;
@@ -390,32 +391,14 @@ impl CommandRule {
             .or_else(|| self.pushing_elsewhere(arguments))
     }
 
-    /// Returns why a call names another branch, package or service besides those that the rule's last word stands for (`git push origin
-    /// bot/*`), if its subcommand does the same with each.
+    /// Returns why a call names another branch, package or service besides those that the rule names (`git push origin bot/*`), if its
+    /// subcommand does the same with each.
     fn naming_others(&self, arguments: &[String]) -> Option<String> {
         let entry = self.program().map(programs::by_base_name)?;
-        let overwrites = |word: &String| match word.strip_prefix("--") {
-            Some(long) => {
-                let mut names = ["copy", "delete", "force", "move"].into_iter();
-                !long.is_empty() && names.any(|name| name.starts_with(long))
-            }
-            None => word.starts_with('-') && word.contains(['c', 'C', 'd', 'D', 'f', 'm', 'M']),
-        };
-        let is_meant = match git::subcommand(self.arguments()).filter(|_| entry.is_git()) {
-            Some("branch" | "tag") => self.arguments().iter().any(overwrites),
-            _ => self.fixed.iter().skip(1).any(|word| programs::contains(entry.alike, word)),
-        };
-        let last = self.arguments().last().filter(|last| is_meant && last.contains(STAR))?;
-        if last.starts_with('-') || *last == STAR.to_string() {
-            return None;
-        }
-        let named = choice::operands(entry, self.arguments()).count();
-        let alike = Wildcard::words_of(std::slice::from_ref(last));
-        let is_other = |word: &&String| !alike.matches(word);
-        let word = match entry.commands {
-            CommandOperands::Sources => operands::sources(arguments).find(is_other),
-            _ => choice::operands(entry, arguments).skip(named).find(is_other),
-        }?;
+        // The words of a command that it starts are judged with that command's rule.
+        let is_own = entry.commanded.is_empty() || self.started.is_empty();
+        let word = further::other(entry, self.arguments(), arguments, || self.only_reads()).filter(|_| is_own)?;
+        let last = self.arguments().last().map_or("", String::as_str);
         Some(format!("`{}` does not stand for `{}`", clipped(&last.replace(STAR, "*")), clipped(word)))
     }
 

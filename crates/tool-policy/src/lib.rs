@@ -15,6 +15,7 @@ mod containers;
 mod describe;
 mod expression;
 mod fetch;
+mod further;
 mod harmless;
 mod hosts;
 mod operands;

@@ -11,12 +11,15 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
     Program { harmless: Some(harmless), options: Options::new(&[], values), ..runs(names) }
 }
 
+/// The same with the other names that npm and its like have for them.
+const MODULES: Names = "add get i in install link ln r remove rm un uninstall unlink up update upgrade";
+
 const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
     Program {
         subcommands: true,
         groups: "cache config env npm owner plugin set store token version workspace workspaces",
         starts: Some("dlx exec"),
-        alike: PACKAGES,
+        alike: MODULES,
         commands: CommandOperands::Specifiers,
         options: Options { valued, ..Options::new(&[], "Cw") },
         ..tool(names, &PNPM, "Cw")
@@ -31,11 +34,11 @@ pub(super) const TABLE: &[Program] = &[
         groups: "access cache config dist-tag hook org owner pkg profile team token trust",
         starts: Some("exec x"),
         doing_more: &[("audit", "fix")],
-        alike: PACKAGES,
+        alike: MODULES,
         commands: CommandOperands::Specifiers,
         options: Options {
             anywhere: SILENT,
-            valued: "cache loglevel otp prefix registry tag userconfig workspace",
+            valued: "cache depth loglevel omit otp prefix registry tag userconfig workspace",
             ..Options::new(&[], "Cw")
         },
         ..tool(&["npm"], &NPM, "Cw")
@@ -58,6 +61,10 @@ pub(super) const TABLE: &[Program] = &[
         versioned: true,
         alike: PACKAGES,
         commands: CommandOperands::Specifiers,
+        options: Options {
+            valued: "exclude format only-binary progress-bar retries timeout upgrade-strategy",
+            ..Options::NONE
+        },
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
     Program {

@@ -93,6 +93,11 @@ pub(crate) struct Program {
     pub groups: Names,
     /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`).
     pub alike: Names,
+    /// Subcommands of which a further operand is a command, so that a star within a word, or behind an option, stands for none (`tmux
+    /// new-session -s bot-*`). `*`: those of every call.
+    pub commanded: Names,
+    /// Subcommands, each with its options whose value is the next word.
+    pub valued_by: &'static [(Names, Names)],
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -524,6 +529,8 @@ impl Program {
         subcommands: false,
         groups: "",
         alike: "",
+        commanded: "",
+        valued_by: &[],
         shell: false,
         interpreter: false,
         loads_from_folder: false,

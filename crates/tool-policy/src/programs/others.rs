@@ -41,11 +41,15 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
             ruleset run search secret ssh-key variable workflow",
+        alike: "create upload",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
         texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
         commands: CommandOperands::Repositories,
-        options: Options { valued: "hostname repo", ..Options::new(&[], "R") },
+        options: Options {
+            valued: "assignee base head hostname limit milestone notes-file repo reviewer target",
+            ..Options::new(&[], "R")
+        },
         ..closed(Class::Runs, &["gh", "glab"], &GH)
     },
     Program {

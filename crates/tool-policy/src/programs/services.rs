@@ -9,6 +9,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         alike: "down kill pause pull push restart rm rmi start stop unpause up",
+        valued_by: &[("down restart stop up", "-t --time --timeout")],
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
@@ -49,7 +50,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "disable enable kill mask reload reload-or-restart reset-failed restart start stop try-restart unmask",
+        alike: "condrestart disable enable force-reload kill mask reenable reload reload-or-restart reset-failed restart revert start stop \
+            try-reload-or-restart try-restart unmask",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
     },
@@ -118,8 +120,8 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
 const KUBECTL_OPTIONS: Options = Options {
     values: "cLlno",
     loose_names: true,
-    valued: "as as-group as-uid cache-dir certificate-authority client-certificate client-key cluster context kubeconfig namespace request-timeout \
-        server tls-server-name token user",
+    valued: "as as-group as-uid cache-dir certificate-authority client-certificate client-key cluster context grace-period kubeconfig namespace \
+        request-timeout server timeout tls-server-name token user",
     anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
     ..Options::NONE
 };

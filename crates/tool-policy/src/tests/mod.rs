@@ -6,6 +6,7 @@ mod choice;
 mod code;
 mod denials;
 mod expressions;
+mod further;
 mod grants;
 mod harmless;
 mod hostile;

@@ -1,0 +1,94 @@
+//! Further operands of a call. Behind a subcommand that does the same with each one, they must be like the rule's.
+
+use crate::choice;
+use crate::hosts;
+use crate::operands;
+use crate::programs::{self, Class, CommandOperands, Program, git};
+use crate::wildcard::{STAR, Wildcard};
+
+/// The operands of a rule that ends in a star, if that star does not stand for any further ones.
+struct Named<'a> {
+    /// All of them, in their order.
+    own: Vec<&'a String>,
+    /// The subcommand that does the same with each operand behind it.
+    verb: Option<&'a str>,
+    /// The one that a further operand must be like. `None`: there may be no further one.
+    like: Option<&'a String>,
+}
+
+/// Returns the first operand of a call for which no word of the rule stands, although its text matches.
+pub(super) fn other<'a>(
+    program: &'a Program,
+    rule: &[String],
+    call: &'a [String],
+    only_reads: impl Fn() -> bool + Copy,
+) -> Option<&'a String> {
+    let (rule, call) = from_subcommand(program, rule, call);
+    let Named { own, verb, like } = named(program, rule).filter(|_| !only_reads())?;
+    let operands: Vec<&String> = match verb {
+        // Behind those files the words are the program's.
+        Some("run") if program.commands == CommandOperands::Sources => operands::sources(call).collect(),
+        _ => choice::operands(program, call).collect(),
+    };
+    let stands_for = |own: &String, word: &str| {
+        let own = Wildcard::words_of(std::slice::from_ref(own));
+        // A word of another rule may have a star, too.
+        let plain = word.replace(STAR, "x");
+        own.matches(word) && own.matches_within_words(&plain, |star| hosts::stays_within(program, star, only_reads))
+    };
+    let mut next = 0;
+    operands.into_iter().find(|word| match own[next..].iter().position(|own| stands_for(own, word)) {
+        Some(at) => {
+            next += at + 1;
+            false
+        }
+        None => !like.is_some_and(|like| stands_for(like, word)),
+    })
+}
+
+fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [String]) -> (&'a [String], &'b [String]) {
+    match program.is_git() {
+        true => (git::from_subcommand(rule), git::from_subcommand(call)),
+        false => (rule, call),
+    }
+}
+
+fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
+    let (last, before) = rule.split_last().filter(|(last, _)| last.contains(STAR))?;
+    // A star behind an option may stand for its value.
+    let is_value = before.last().is_some_and(|option| choice::may_take_next(program, option));
+    let is_word = last.trim_matches(STAR).is_empty();
+    if is_word && !is_value {
+        return None;
+    }
+    let own: Vec<&String> = choice::operands(program, if is_word { before } else { rule }).collect();
+    let verb = verb(program, rule, &own);
+    let verb_name = verb.map(|at| own[at].as_str());
+    if verb_name.is_some_and(|verb| programs::contains(program.commanded, verb)) || program.commanded == "*" {
+        return Some(Named { own, verb: verb_name, like: None });
+    }
+    if let Some(like) = verb.and_then(|at| own[at + 1..].last().copied()) {
+        return Some(Named { own, verb: verb_name, like: Some(like) });
+    }
+    // `truncate log --size=*`
+    let is_option = last.starts_with("--") && last.split(STAR).next().is_some_and(|name| name.contains('='));
+    let names_more = before.len() > usize::from(program.subcommands);
+    (program.class == Class::Changes && is_option && names_more).then_some(Named { own, verb: None, like: None })
+}
+
+/// Returns the index, among a rule's operands, of the subcommand that does the same with each one behind it.
+fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
+    let overwrites = |word: &String| match word.strip_prefix("--") {
+        Some(long) => {
+            let mut names = ["copy", "delete", "force", "move"].into_iter();
+            !long.is_empty() && names.any(|name| name.starts_with(long))
+        }
+        None => word.starts_with('-') && word.contains(['c', 'C', 'd', 'D', 'f', 'm', 'M']),
+    };
+    let is_of_refs = program.is_git() && own.first().is_some_and(|word| ["branch", "tag"].contains(&word.as_str()));
+    if is_of_refs {
+        return rule.iter().any(overwrites).then_some(0);
+    }
+    let is_verb = |word: &&String| [program.alike, program.commanded].iter().any(|list| programs::contains(list, word));
+    own.iter().position(is_verb)
+}

@@ -1,0 +1,205 @@
+//! What a star at the end of a rule stands for: its own word, and further ones like it. Never for the words behind the value of an option.
+
+use super::*;
+
+/// An earlier star may be the value of an option of the program.
+#[test]
+fn a_star_in_front_of_the_subcommand_does_not_open_its_end() {
+    families(&[
+        ("git -C * push origin bot/*", &["git -C sub push origin bot/x bot/y"], &["git -C sub push origin bot/x main"]),
+        (
+            "git -C * push origin HEAD:bot/*",
+            &["git -C a push origin HEAD:bot/x"],
+            &["git -C a push origin HEAD:bot/x HEAD:main"],
+        ),
+        (
+            "kubectl -n * delete pod web-*",
+            &["kubectl -n a delete pod web-1 web-2"],
+            &["kubectl -n a delete pod web-1 db"],
+        ),
+        (
+            "docker compose -f * up web-*",
+            &["docker compose -f a up web-1 web-2", "docker compose -f a up web-1 -d"],
+            &[],
+        ),
+        (
+            "npm --prefix * install acme-*",
+            &["npm --prefix a install acme-x acme-y"],
+            &["npm --prefix a install acme-x evil", "npm --prefix a install acme-x ./evil"],
+        ),
+        (
+            "ssh web git -C * push origin bot/*",
+            &["ssh web git -C a push origin bot/x"],
+            &["ssh web git -C a push origin bot/x main"],
+        ),
+        ("docker --context * rm web-*", &["docker --context a rm web-1 web-2"], &["docker --context a rm web-1 db"]),
+        ("git -C * push --delete origin bot/*", &[], &["git -C sub push --delete origin bot/x main"]),
+        ("git -C repos/* push origin bot/*", &[], &["git -C repos/a push origin bot/x main"]),
+        ("sudo -u bot git -C * push origin bot/*", &[], &["sudo -u bot git -C a push origin bot/x main"]),
+        ("git -C repos/* worktree remove wt/*", &[], &["git -C repos/a worktree remove wt/a other"]),
+        ("git -c user.name=* push origin bot/*", &[], &["git -c user.name=a push origin bot/x main"]),
+        ("git --work-tree=* push origin bot/*", &[], &["git --work-tree=a push origin bot/x main"]),
+        ("git --git-dir=*.git push origin bot/*", &[], &["git --git-dir=a.git push origin bot/x main"]),
+        ("git -C * send-pack origin bot/*", &[], &["git -C a send-pack origin bot/x main"]),
+        ("kubectl --context * delete pod web-*", &[], &["kubectl --context a delete pod web-1 db"]),
+        ("kubectl --context=* drain node-*", &[], &["kubectl --context=a drain node-1 db"]),
+        ("docker -H * stop web-*", &[], &["docker -H a stop web-1 db"]),
+        ("docker compose -f * restart web-*", &[], &["docker compose -f a restart web-1 db"]),
+        ("docker compose -p * restart web-*", &[], &["docker compose -p a restart web-1 db"]),
+        ("docker compose --profile * up web-*", &[], &["docker compose --profile a up web-1 db"]),
+        ("systemctl --host=* restart bot-*", &[], &["systemctl --host=a restart bot-1 sshd"]),
+        ("systemctl --machine=* stop bot-*", &[], &["systemctl --machine=a stop bot-1 sshd"]),
+        ("npm -w * install acme-*", &[], &["npm -w a install acme-x evil"]),
+        ("docker exec web git -C * push origin bot/*", &[], &["docker exec web git -C a push origin bot/x main"]),
+        ("docker compose -f *.yml up web-*", &[], &["docker compose -f a.yml up web-1 db"]),
+        ("docker-compose -f *.yml restart web-*", &[], &["docker-compose -f a.yml restart web-1 db"]),
+        ("podman --url * rm bot-*", &[], &["podman --url a rm bot-1 db"]),
+        ("pnpm --filter * add acme-*", &[], &["pnpm --filter a add acme-x evil"]),
+        ("pnpm -F * add acme-*", &[], &["pnpm -F a add acme-x evil"]),
+        ("npm --loglevel=* install acme-*", &[], &["npm --loglevel=a install acme-x evil"]),
+        ("pip --timeout=* install acme-*", &[], &["pip --timeout=5 install acme-x evil"]),
+        ("apt -o=* install acme-*", &[], &["apt -o=a install acme-x evil"]),
+        ("uv --directory * add acme-*", &[], &["uv --directory a add acme-x evil"]),
+        ("yarn --cwd * add acme-*", &[], &["yarn --cwd a add acme-x evil"]),
+        ("cargo +* install acme-*", &[], &["cargo +n install acme-x evil"]),
+        ("ssh web kubectl -n * delete pod web-*", &[], &["ssh web kubectl -n a delete pod web-1 db"]),
+        ("ssh web docker compose -f * restart web-*", &[], &["ssh web docker compose -f a restart web-1 db"]),
+    ]);
+}
+
+/// The rule names its branch, package or service, and its star is an option's value.
+#[test]
+fn a_star_in_the_value_of_an_option_stands_for_no_further_word() {
+    families(&[
+        (
+            "kubectl delete pod web-1 -n *",
+            &["kubectl delete pod web-1 -n prod"],
+            &["kubectl delete pod web-1 -n prod db"],
+        ),
+        ("kubectl delete pod web-* --namespace=*", &["kubectl delete pod web-1 --namespace=a"], &[]),
+        (
+            "npm install acme-x --loglevel=*",
+            &["npm install acme-x --loglevel=silent"],
+            &["npm install acme-x --loglevel=silent evil"],
+        ),
+        (
+            "git push origin bot/x --push-option=*",
+            &["git push origin bot/x --push-option=a"],
+            &["git push origin bot/x --push-option=a main"],
+        ),
+        ("git commit -m x --date=*", &["git commit -m x --date=a"], &["git commit -m x --date=a secret"]),
+        (
+            "truncate log --size=*",
+            &["truncate log --size=0", "truncate log --size=5K"],
+            &["truncate log --size=0 notes.md"],
+        ),
+        (
+            "gh release create v1 --notes *",
+            &["gh release create v1 --notes x"],
+            &["gh release create v1 --notes x todo.txt"],
+        ),
+        ("docker rm -f *", &["docker rm -f web-2"], &[]),
+        ("git push origin bot/x -q*", &["git push origin bot/x -q"], &["git push origin bot/x -q main"]),
+        ("git branch -D bot/x --sort=*", &["git branch -D bot/x --sort=a"], &["git branch -D bot/x --sort=a main"]),
+        ("kubectl drain node-1 -n *", &["kubectl drain node-1 -n a"], &["kubectl drain node-1 -n a node-2"]),
+        ("docker stop web --time=*", &["docker stop web --time=5"], &["docker stop web --time=5 db"]),
+        (
+            "npm install acme-x --loglevel *",
+            &[],
+            &["npm install acme-x --loglevel silent evil", "npm install acme-x --loglevel silent ./evil"],
+        ),
+        ("git branch -D bot/x --format *", &[], &["git branch -D bot/x --format y main"]),
+        ("git tag -d v1 -m *", &[], &["git tag -d v1 -m x v2"]),
+        ("cargo install acme-x -j *", &[], &["cargo install acme-x -j 4 evil"]),
+        ("cargo add acme-x -F *", &[], &["cargo add acme-x -F a evil"]),
+        ("docker compose up web-1 --ansi *", &[], &["docker compose up web-1 --ansi never db"]),
+        ("docker compose restart web-1 --progress *", &[], &["docker compose restart web-1 --progress plain db"]),
+        ("kubectl delete pod web-* -n *", &[], &["kubectl delete pod web-1 -n prod db"]),
+        ("git push origin bot/x -o *", &[], &["git push origin bot/x -o a main"]),
+        ("kubectl delete pod web-1 --namespace=*", &[], &["kubectl delete pod web-1 --namespace=a db"]),
+        ("kubectl delete pod web-1 --grace-period=*", &[], &["kubectl delete pod web-1 --grace-period=5 db"]),
+        ("pip install acme-x --timeout=*", &[], &["pip install acme-x --timeout=5 evil"]),
+        ("apt install acme --target-release=*", &[], &["apt install acme --target-release=a evil"]),
+        ("systemctl restart bot --lines=*", &[], &["systemctl restart bot --lines=5 sshd"]),
+        ("systemctl kill bot --signal=*", &[], &["systemctl kill bot --signal=9 sshd"]),
+        ("gh release create v1 --notes=*", &[], &["gh release create v1 --notes=x todo.txt"]),
+        ("npm install acme-x -D*", &[], &["npm install acme-x -D evil"]),
+        ("git push origin bot/x --porcelain*", &[], &["git push origin bot/x --porcelain main"]),
+        ("docker rm web-1 -q*", &[], &["docker rm web-1 -q db"]),
+    ]);
+}
+
+#[test]
+fn each_further_name_is_like_the_rules() {
+    families(&[
+        ("docker rm -f web-*", &["docker rm -f web-1 web-2"], &[]),
+        (
+            "systemctl restart -n 0 bot-*",
+            &["systemctl restart -n 0 bot-1 bot-2"],
+            &["systemctl restart -n0 bot-1 sshd"],
+        ),
+        (
+            "go get github.com/acme/*",
+            &["go get github.com/acme/x@v1 github.com/acme/y"],
+            &["go get github.com/acme/x github.com/evil/y"],
+        ),
+        ("go run cmd/*", &["go run cmd/tool x"], &[]),
+        ("kubectl delete pod web-*", &["kubectl delete pod web-1 --grace-period 5"], &[]),
+        ("docker stop web-*", &["docker stop web-1 -t 5"], &[]),
+        ("systemctl restart bot-*", &["systemctl restart bot-1 -n 5"], &[]),
+        ("git commit -m *", &["git commit -m x"], &[]),
+        ("git commit -m x *", &["git commit -m x secret"], &[]),
+        ("docker rm web-1 *", &["docker rm web-1 web-2"], &[]),
+        ("npm un acme-*", &["npm un acme-x acme-y"], &["npm un acme-x evil"]),
+        ("systemctl reenable bot-*", &["systemctl reenable bot-1 bot-2"], &["systemctl reenable bot-1 sshd"]),
+        (
+            "go install github.com/acme/*",
+            &["go install github.com/acme/x@v1"],
+            &["go install github.com/acme/x@v1 github.com/evil/y@v1"],
+        ),
+        ("npm r acme-*", &[], &["npm r acme-x evil"]),
+        ("npm in acme-*", &[], &["npm in acme-x evil"]),
+        ("npm link acme-*", &[], &["npm link acme-x evil"]),
+        ("systemctl try-reload-or-restart bot-*", &[], &["systemctl try-reload-or-restart bot-1 sshd"]),
+    ]);
+}
+
+/// Of an archive, and of another name, the further word is judged as the first one is.
+#[test]
+fn a_further_package_comes_from_nowhere_else() {
+    families(&[
+        (
+            "npm install acme-*",
+            &["npm install acme-x acme-y@1.2"],
+            &["npm install acme-x acme-evil.tgz", "npm install acme-x acme-y@npm:evil"],
+        ),
+        ("pip install acme-*", &["pip install acme-x acme-y==1.0"], &["pip install acme-x acme-evil.whl"]),
+        ("docker pull redis*", &["docker pull redis redis:7"], &["docker pull redis redis.evil.com/x"]),
+    ]);
+}
+
+/// The rule of a child grants no further word either.
+#[test]
+fn a_child_with_a_star_in_an_option_names_nothing_more() {
+    for (maker, child, call) in [
+        ("kubectl delete pod web-*", "kubectl delete pod web-1 -n *", "kubectl delete pod web-1 -n prod db"),
+        (
+            "kubectl delete pod web-*",
+            "kubectl delete pod web-1 --namespace=*",
+            "kubectl delete pod web-1 --namespace=a db",
+        ),
+        ("npm install acme-*", "npm install acme-x --loglevel *", "npm install acme-x --loglevel silent evil"),
+        ("npm install acme-*", "npm install acme-x -D*", "npm install acme-x -D evil"),
+        ("git branch -D bot/*", "git branch -D bot/x --format *", "git branch -D bot/x --format y main"),
+        ("git push origin bot/*", "git push origin bot/x -q*", "git push origin bot/x -q main"),
+        ("git push origin bot/*", "git push origin bot/x --porcelain*", "git push origin bot/x --porcelain main"),
+        ("git -C * push origin bot/*", "git -C * push origin bot/x *", "git -C a push origin bot/x main"),
+        ("docker compose up web-*", "docker compose up web-1 --ansi *", "docker compose up web-1 --ansi never db"),
+        ("docker rm web-*", "docker rm web-1 -q*", "docker rm web-1 -q db"),
+        ("systemctl restart bot-*", "systemctl restart bot-1 -n *", "systemctl restart bot-1 -n 5 sshd"),
+    ] {
+        let pattern = |rule: &str| ToolPattern::parse(&format!("Bash({rule})")).unwrap();
+        let granted = matches!(start(&allowing(&[&format!("Bash({child})")]), call).location, Location::Outside(_));
+        assert!(!granted || !BOT.covers(&pattern(maker), &pattern(child)), "{maker} covers {child}: {call}");
+    }
+}
