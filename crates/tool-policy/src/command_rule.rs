@@ -320,8 +320,7 @@ impl CommandRule {
         if fetch::options(program).is_some() {
             return words.matches_within_words(text, |star| hosts::stays_within_option(entry, star));
         }
-        let first =
-            self.arguments().iter().find(|word| !word.starts_with('-')).and_then(|word| word.split(STAR).next());
+        let script = options::script_operand(entry, &words.words());
         // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
             let (is_quoted, has_flags) = (is_quoted(star), is_of_flags(star));
@@ -332,7 +331,7 @@ impl CommandRule {
         };
         let holds_statements = self.holds_code && !matches!(entry.options.scripts, ScriptOperands::First);
         words.matches_within_words(text, |star| {
-            let is_script = !entry.interpreter && first == Some(star.before);
+            let is_script = script == Some(star.at);
             let is_value = entry.options.takes_next(star.previous) || star.previous.starts_with("--");
             let is_code = is_script || is_value || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;

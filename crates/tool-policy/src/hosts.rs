@@ -89,7 +89,7 @@ fn is_renamed(star: &StarInWord<'_>) -> bool {
 
 /// Returns what a star in the name of a host may stand for. `None`: it is in none that can be told by its word.
 fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
-    let StarInWord { previous, before, stands_for: _, behind } = *star;
+    let StarInWord { previous, before, behind, .. } = *star;
     // A letter may stand in a cluster: `-sx PROXY`. Behind another letter with a value it is a part of that value.
     let known = program.harmless.map_or("", |known| known.perhaps_valued);
     let has_value = |letter: char| program.options.values.contains(letter) || known.contains(letter);

@@ -246,6 +246,21 @@ pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
     false
 }
 
+/// Returns the index of the word of a rule that is the script of a filter: its first operand, if no option gives the script.
+pub(super) fn script_operand(program: &Program, rule: &[String]) -> Option<usize> {
+    let options = &program.options;
+    let arguments = rule.get(1..).unwrap_or_default();
+    let is_given = scan(options, arguments).iter().any(|option| option.effect == Effect::Scripts);
+    let is_valued = |word: &String| {
+        let long = word.strip_prefix("--").filter(|long| !long.is_empty());
+        options.takes_next(word)
+            || long.is_some_and(|long| options.valued.split_whitespace().any(|name| name.starts_with(long)))
+    };
+    let is_value = |at: usize| at.checked_sub(1).is_some_and(|before| is_valued(&arguments[before]));
+    let operand = (0..arguments.len()).find(|at| !arguments[*at].starts_with('-') && !is_value(*at));
+    operand.filter(|_| !program.interpreter && !is_given).map(|at| at + 1)
+}
+
 /// Returns the operands that are statements of a database's shell. A rule that spells one must spell each.
 fn statements(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
     let ScriptOperands::BehindFirst(valued) = options.scripts else { return Vec::new() };

@@ -210,7 +210,8 @@ impl Wildcard {
     /// Returns the same where `allows` says of each star that is a part of a word whether it may stand for a text there. One at
     /// the very end may stand for further words behind its own.
     pub(super) fn matches_within_words(&self, text: &str, allows: impl Fn(&StarInWord<'_>) -> bool) -> bool {
-        fits_where(&self.parts, self.tail, text, |before, stands_for, behind| {
+        fits_where(&self.parts, self.tail, text, |star, before, stands_for, behind| {
+            let at = self.parts[..=star].iter().map(|part| part.matches(BREAK).count()).sum();
             let mut words = before.rsplit(BREAK);
             let before = words.next().unwrap_or_default();
             let rest = behind.map_or("", |behind| behind.split(BREAK).next().unwrap_or_default());
@@ -220,7 +221,7 @@ impl Wildcard {
             };
             let previous = words.next().unwrap_or_default();
             let is_whole = before.is_empty() && rest.is_empty();
-            is_whole || allows(&StarInWord { previous, before, stands_for, behind: rest })
+            is_whole || allows(&StarInWord { at, previous, before, stands_for, behind: rest })
         })
     }
 
@@ -283,16 +284,21 @@ fn stands_for_operands(before: &str, stands_for: &str) -> bool {
 /// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires. `allows` says of
 /// each star before the end whether it may stand for a text. Its arguments are the text before the star, and that text.
 fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
-    fits_where(parts, tail, text, |before, stands_for, behind| behind.is_none() || allows(before, stands_for))
+    fits_where(parts, tail, text, |_, before, stands_for, behind| behind.is_none() || allows(before, stands_for))
 }
 
-/// Returns the same. `allows` gets the text of the pattern behind the star as well, and is asked of a star at the very end, too: then it gets
-/// `None`.
-fn fits_where(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str, Option<&str>) -> bool) -> bool {
+/// Returns the same. `allows` gets the number of the star and the text of the pattern behind it as well, and is asked of a star at the very
+/// end, too: then that text is `None`.
+fn fits_where(
+    parts: &[String],
+    tail: Tail,
+    text: &str,
+    allows: impl Fn(usize, &str, &str, Option<&str>) -> bool,
+) -> bool {
     let ends = |rest: &str| match tail {
         Tail::Exact => rest.is_empty(),
         Tail::Words => rest.is_empty() || rest.starts_with(BREAK),
-        Tail::Text => allows(&text[..text.len() - rest.len()], rest, None),
+        Tail::Text => allows(parts.len() - 1, &text[..text.len() - rest.len()], rest, None),
     };
     let Some((first, others)) = parts.split_first() else { return false };
     let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
@@ -306,7 +312,7 @@ fn fits_where(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &s
             Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
             _ => rest.find(part.as_str()),
         };
-        let allowed = |found: &usize| allows(&text[..text.len() - rest.len()], &rest[..*found], Some(part));
+        let allowed = |found: &usize| allows(at, &text[..text.len() - rest.len()], &rest[..*found], Some(part));
         let Some(found) = found.filter(allowed) else { return false };
         rest = &rest[found + part.len()..];
     }
@@ -316,6 +322,8 @@ fn fits_where(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &s
 /// A star that is a part of a word, and the text that it stands for.
 #[derive(Clone, Copy)]
 pub(super) struct StarInWord<'a> {
+    /// The index of its word in the pattern.
+    pub at: usize,
     /// The word in front of its word.
     pub previous: &'a str,
     /// The beginning of its word.

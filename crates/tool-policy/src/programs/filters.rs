@@ -51,9 +51,10 @@ pub(super) const TABLE: &[Program] = &[
         ..instructed(
             "-f --file",
             with(
-                &["sed"],
+                &["gsed", "sed"],
                 Options {
                     anywhere: Anywhere { flags: "Enrsuz", ..Anywhere::NONE },
+                    valued: "line-length",
                     ..Options::new(
                         &[
                             writes("i", "in-place"),

@@ -46,6 +46,7 @@ const TABLE: &[(Names, Names)] = &[
     ("paste", "d=delimiters"),
     ("seq", "f=format s=separator"),
     ("shuf", "i=input-range n=head-count o=output"),
+    ("gsed", "e=expression f=file l=line-length"),
     ("sed", "e=expression f=file l=line-length"),
     ("awk gawk mawk", "F=field-separator e=source f=file i=include l=load v=assign"),
     ("jq", "L=library-path f=from-file"),

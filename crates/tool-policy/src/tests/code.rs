@@ -446,3 +446,31 @@ fn a_star_in_a_script_is_a_name_only_where_marks_quote_it() {
         ("sed -i /^*/d f", &["sed -i /^x/d f"], &["sed -i /^x/w/d f"]),
     ]);
 }
+
+/// Each star of a script is code, and the script is the first operand behind options with a value.
+#[test]
+fn each_star_of_a_script_stands_for_no_command() {
+    for sed in ["sed", "gsed"] {
+        let rules = [
+            ("-i s/*/b/* f", "-i s/a/b/g f", &["-i s/a/b/wtodo.md f", "-i s/a/b/e f", "-i s/a/w/b/ f"][..]),
+            ("-i s/*/*/g f", "-i s/a/b/g f", &["-i s/a/b/wx/g f", "-i s/a/b/e;s/c/d/g f"]),
+            ("-i *,*d f", "-i 1,5d f", &["-i 1,5wnotes/tod f", "-i 1w,5d f", "-i 1,5wa.md d f"]),
+            ("-n *,*p f", "-n 1,5p f", &["-n 1,5wbackup f", "-n 1,5ebackup f"]),
+            ("-i /*/* f", "-i /x/5 f", &["-i /x/wtodo.md f"]),
+            ("-i *s/a/b/* f", "-i 1s/a/b/2 f", &["-i 1s/a/b/wtodo.md f", "-i wx;s/a/b/g f"]),
+            ("-l 5 s/a/b/* f", "-l 5 s/a/b/g f", &["-l 5 s/a/b/wx f"]),
+            ("-i -l 5 1,*d f", "-i -l 5 1,5d f", &["-i -l 5 1,5wd f"]),
+            ("-i --line-length 5 1,*d f", "-i --line-length 5 1,5d f", &["-i --line-length 5 1,5wd f"]),
+            ("-i -e s/a/*/ -e *,*d f", "-i -e s/a/b/ -e 1,5d f", &["-i -e s/a/b/ -e 1,5wd f"]),
+            ("-i 1,*d notes/*", "-i 1,5d notes/a.md", &["-i 1,5wd notes/a.md"]),
+            ("-i -e 1,5d notes/*", "-i -e 1,5d notes/a.md", &[]),
+            ("-i s/a/b/ notes/*", "-i s/a/b/ notes/a.md notes/b.md", &[]),
+            ("--in-place s/a/b/ notes/*/*.md", "--in-place s/a/b/ notes/a/b.md", &[]),
+        ];
+        for (rule, granted, refused) in rules {
+            let refused: Vec<String> = refused.iter().map(|call| format!("{sed} {call}")).collect();
+            let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+            families(&[(&format!("{sed} {rule}"), &[&format!("{sed} {granted}")], &refused)]);
+        }
+    }
+}
