@@ -571,6 +571,10 @@ impl CommandRule {
         if !is_bound || self.program().is_some_and(|program| options::needs_no_order(program, self.arguments())) {
             given.retain(|option| option.effect != Effect::Reorders);
         }
+        let entry = self.program().map(programs::by_base_name);
+        if !entry.is_some_and(|entry| further::names_operand(entry, self.arguments())) {
+            given.retain(|option| option.effect != Effect::Adds);
+        }
         let is_simulated = self.program().is_some_and(|program| restraints::is_simulated(program, self.arguments()));
         if !self.names_more_than_subcommand() || self.only_reads() || is_simulated {
             given.retain(|option| option.effect != Effect::Destroys);

@@ -46,6 +46,14 @@ pub(super) fn other<'a>(
     })
 }
 
+/// Returns whether a rule names an operand for a subcommand that does the same with each.
+pub(super) fn names_operand(program: &Program, rule: &[String]) -> bool {
+    let (rule, _) = from_subcommand(program, rule, &[]);
+    let own: Vec<&String> = choice::operands(program, rule).collect();
+    let behind = verb(program, rule, &own).and_then(|at| own.get(at + 1..));
+    behind.is_some_and(|behind| behind.iter().any(|word| !word.starts_with(STAR)))
+}
+
 fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [String]) -> (&'a [String], &'b [String]) {
     match program.is_git() {
         true => (git::from_subcommand(rule), git::from_subcommand(call)),

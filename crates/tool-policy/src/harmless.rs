@@ -39,6 +39,9 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     let mut found = Reader { end: OptionsEnd::Nowhere, operands: None, ..reader }.options(front);
     found.extend(Reader { within: within(known, rest), operands: operands(known, rest), ..reader }.options(rest));
     found.extend(behind_dashes(known, own));
+    if !own.iter().any(|word| programs::contains(program.alike, word)) {
+        found.retain(|option| option.effect != Effect::Adds);
+    }
     if program.interpreter {
         // Each may give code.
         found.iter_mut().for_each(|option| option.effect = Effect::Executes);
@@ -222,7 +225,7 @@ impl Reader {
         }
         let is_known = || self.is_long(option.split('=').next().unwrap_or(option)) || self.begins(option);
         if (self.one_dash || !self.known.clusters) && is_known() {
-            found.extend(self.reorders(format!("-{}", option.split('=').next().unwrap_or(option))));
+            found.extend(self.beside_named(format!("-{}", option.split('=').next().unwrap_or(option))));
             return self.behind_long(option);
         }
         let is_name = self.one_dash || (!self.known.clusters && option.chars().count() > 1);
@@ -237,7 +240,7 @@ impl Reader {
         }
         let mut next = Next::Own;
         for (at, letter) in option.char_indices() {
-            found.extend(self.reorders(format!("-{letter}")));
+            found.extend(self.beside_named(format!("-{letter}")));
             if self.attached.contains(letter) {
                 return Next::Own;
             }
@@ -273,7 +276,7 @@ impl Reader {
         let is_guarded = self.guarded.iter().any(|option| option.name.starts_with(name));
         let is_harmless = self.is_long(name) || is_guarded;
         found.extend((!is_harmless).then(|| leads(format!("--{name}"))));
-        found.extend(self.reorders(format!("--{name}")));
+        found.extend(self.beside_named(format!("--{name}")));
         // Package managers read the value of a flag that takes none as a word of its own.
         let option = value.filter(|value| value.starts_with('-'));
         found.extend(option.map(|option| leads(option.split('=').next().unwrap_or(option))));
@@ -309,8 +312,14 @@ impl Reader {
         programs::contains(self.known.long, name) || programs::contains(self.within.1, name)
     }
 
-    fn reorders(&self, shown: String) -> Option<GivenOption> {
-        let is_one = programs::contains(self.known.reordering, &shown);
-        is_one.then(|| GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
+    /// Returns a harmless option that is not harmless beside what some rules name.
+    fn beside_named(&self, shown: String) -> Option<GivenOption> {
+        match () {
+            () if programs::contains(self.known.reordering, &shown) => {
+                Some(GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
+            }
+            () if programs::contains(self.known.adding, &shown) => Some(GivenOption::word(shown, Effect::Adds)),
+            () => None,
+        }
     }
 }

@@ -74,15 +74,17 @@ pub(super) fn stays_within_option(program: &Program, star: &StarInWord<'_>) -> b
 
 /// Returns whether a package comes from elsewhere, under the name that the rule says: `acme-x@npm:evil`, or from a file (`acme-x.tgz`).
 fn is_renamed(star: &StarInWord<'_>) -> bool {
-    const FILES: [&str; 6] = [".bz2", ".py", ".tar", ".tgz", ".whl", ".zip"];
+    const FILES: [&str; 9] = [".bz2", ".py", ".tar", ".tbz", ".tgz", ".tlz", ".txz", ".whl", ".zip"];
     let StarInWord { before, stands_for, behind, .. } = *star;
     if before.contains("://") {
         return false;
     }
     let name = before.rsplit(':').next().unwrap_or_default();
     let is_package = name.starts_with('@') || !name.contains('/');
-    let is_file = || FILES.iter().any(|ending| stands_for.to_ascii_lowercase().contains(ending));
     let word = format!("{name}{stands_for}{behind}");
+    // The ending of a file may begin in front of the star, or go on behind it.
+    let names_file = |text: &str| FILES.iter().any(|ending| text.to_ascii_lowercase().contains(ending));
+    let is_file = || names_file(&word) && !names_file(name) && !names_file(behind);
     let source = word.get(1..).and_then(|rest| rest.split_once('@')).map(|(_, source)| source.to_owned());
     source.is_some_and(|source| source.contains([':', '/'])) || (is_package && is_file())
 }

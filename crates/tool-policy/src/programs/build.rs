@@ -137,7 +137,7 @@ const GO: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
-/// A package is code, so that an index, or a file of packages, adds nothing to what a call may install.
+/// A package is code, so that an index, or a file of packages, adds nothing to what a call may install, unless the rule names packages.
 const PIP: HarmlessOptions = HarmlessOptions {
     flags: "hIqUvV",
     values: "cefirt",
@@ -146,6 +146,7 @@ const PIP: HarmlessOptions = HarmlessOptions {
         format help ignore-installed index-url local no-build-isolation no-cache-dir no-color no-deps no-index no-input \
         no-warn-script-location not-required only-binary outdated pre prefer-binary progress-bar quiet require-hashes require-virtualenv \
         requirement retries target timeout trusted-host upgrade upgrade-strategy uptodate user verbose version yes",
+    adding: "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url --requirement --target --trusted-host",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -273,6 +274,7 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release target test tests verbose version workspace",
+    adding: "-p --package",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",
         "--config-path --logfile --test-run -C -L -Z -l -o --codegen --emit --extern --out-dir --print --sysroot @",

@@ -238,6 +238,8 @@ pub(crate) enum Effect {
     Alters,
     /// Goes past a step that fails, or does not wait for it.
     Reorders,
+    /// Brings further packages, or others under the name of a package that the rule names.
+    Adds,
     /// Is a command itself, among the operands.
     Commands,
     /// Overwrites or deletes what the program keeps without it. A rule must spell it if it names more than a subcommand.
@@ -369,6 +371,8 @@ pub(crate) struct HarmlessOptions {
     pub bare: Names,
     /// Options among them that run a later step although an earlier one failed, was left out, or has not ended.
     pub reordering: Names,
+    /// Options among them that bring further packages, or others under the same name. A rule that names a package must spell them.
+    pub adding: Names,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
     pub behind: Option<(Names, Names)>,
     /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
@@ -472,6 +476,7 @@ impl HarmlessOptions {
         switches: "",
         bare: "",
         reordering: "",
+        adding: "",
         behind: None,
         unordered: "",
     };

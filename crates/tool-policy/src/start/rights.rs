@@ -118,6 +118,7 @@ impl Rights {
                 | Effect::Scripts
                 | Effect::Alters
                 | Effect::Reorders
+                | Effect::Adds
                 | Effect::Steers
                 | Effect::Destroys => {}
             }

@@ -14,6 +14,7 @@ mod hosts;
 mod layers;
 mod locations;
 mod operands;
+mod packages;
 mod positions;
 mod properties;
 mod refusals;

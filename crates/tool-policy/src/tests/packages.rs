@@ -1,0 +1,108 @@
+//! Package managers: a rule that names a package grants no other one, and none from elsewhere.
+
+use super::*;
+
+/// However its value is attached.
+#[test]
+fn no_option_brings_another_package_than_the_rule_names() {
+    let brings = [
+        "-e ./evil",
+        "-e./evil",
+        "--editable ./evil",
+        "--editable=./evil",
+        "-r evil.txt",
+        "-revil.txt",
+        "-qr evil.txt",
+        "-qrevil.txt",
+        "--requirement evil.txt",
+        "--requirement=evil.txt",
+        "--req=evil.txt",
+        "-c evil.txt",
+        "-cevil.txt",
+        "--constraint=evil.txt",
+        "-i https://evil/",
+        "-ihttps://evil/",
+        "--index-url https://evil/",
+        "--index-url=https://evil/",
+        "--extra-index-url=https://evil/",
+        "-f evil",
+        "-fevil",
+        "--find-links=evil",
+        "--trusted-host=evil",
+        "-t lib",
+        "-tlib",
+        "--target=lib",
+    ];
+    for (rule, head) in [
+        ("pip install acme-*", "pip install acme-x"),
+        ("pip3 install requests *", "pip3 install requests"),
+        ("pip install -U acme-*", "pip install -U acme-x"),
+        ("pip download acme-*", "pip download acme-x"),
+        ("pip install --no-index acme-*", "pip install --no-index acme-x"),
+        ("pip uninstall -y acme-*", "pip uninstall -y acme-x"),
+        ("python3 -m pip install acme-*", "python3 -m pip install acme-x"),
+    ] {
+        let refused = brings.map(|option| format!("{head} {option}"));
+        families(&[(rule, &[head, &format!("{head} --timeout=5")], &refused.each_ref().map(String::as_str))]);
+    }
+    for head in ["pip install", "pip install -U", "pip download"] {
+        let granted = ["-e ./x", "-e./x", "-rx.txt", "--requirement=x.txt", "-i https://x/", "--find-links=x", "-tlib"];
+        let granted = granted.map(|option| format!("{head} {option}"));
+        families(&[(&format!("{head} *"), &granted.each_ref().map(String::as_str), &[])]);
+    }
+    families(&[
+        ("pip install acme-* -r *", &["pip install acme-x -r a.txt"], &["pip install acme-x -r a.txt -r b.txt"]),
+        ("pip install -e *", &["pip install -e ./x"], &["pip install -e ./x -e ./y"]),
+        (
+            "pip install acme-*",
+            &["pip install acme-x acme-y --timeout 5 --upgrade"],
+            &["pip install acme-x --upgrade y"],
+        ),
+        ("npm install acme-*", &["npm install acme-x --omit dev -w web"], &["npm install acme-x --save-dev evil"]),
+        (
+            "cargo update acme-*",
+            &["cargo update acme-x"],
+            &["cargo update acme-x -p evil", "cargo update acme-x -pevil"],
+        ),
+        ("cargo add acme-*", &["cargo add acme-x -F a"], &["cargo add acme-x --package=evil"]),
+        ("cargo add -p web acme-*", &["cargo add -p web acme-x"], &["cargo add -p web acme-x evil"]),
+        ("cargo update *", &["cargo update -p x"], &[]),
+        ("cargo test -p *", &["cargo test -p x"], &[]),
+    ]);
+}
+
+/// pip takes these words for files, wherever the star of the rule is.
+#[test]
+fn no_star_makes_a_package_a_file() {
+    const ENDINGS: [&str; 12] =
+        ["tar.gz", "tar.bz2", "tar.xz", "tar.lz", "tar.Z", "tbz", "tgz", "tlz", "txz", "whl", "zip", "TGZ"];
+    for head in [
+        "npm install",
+        "npx",
+        "pip install",
+        "pipx run",
+        "poetry add",
+        "pnpm add",
+        "uv add",
+        "uv run --with",
+        "uvx --from",
+        "yarn add",
+    ] {
+        let tail = if head.contains("--") { " x" } else { "" };
+        for ending in ENDINGS {
+            let call = format!("{head} acme-x.{ending}{tail}");
+            let (first, last) = (&ending[..1], &ending[ending.len() - 1..]);
+            for name in
+                ["acme-*", "acme-*.*", "acme-x*", &format!("acme-x.{first}*"), &format!("acme-x*{last}"), "acme*x.*"]
+            {
+                families(&[(&format!("{head} {name}{tail}"), &[], &[&call])]);
+            }
+        }
+        families(&[(&format!("{head} acme-*.*{tail}"), &[&format!("{head} acme-x.y{tail}")], &[])]);
+    }
+    families(&[
+        ("pip install acme-*.whl", &["pip install acme-1.whl"], &[]),
+        ("pip install dist/*", &["pip install dist/acme-1.whl"], &[]),
+        ("npm install acme-*.tgz", &["npm install acme-1.tgz"], &[]),
+    ]);
+}
