@@ -21,8 +21,9 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         starts: Some("dlx exec"),
         alike: MODULES,
         commands: CommandOperands::Specifiers,
-        options: Options { valued, ..Options::new(&[], "Cw") },
-        ..tool(names, &PNPM, "Cw")
+        // For npm `-w` has a value.
+        options: Options { valued, ..Options::new(&[], "C") },
+        ..tool(names, &PNPM, "")
     }
 }
 

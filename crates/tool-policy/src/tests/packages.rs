@@ -106,3 +106,29 @@ fn no_star_makes_a_package_a_file() {
         ("npm install acme-*.tgz", &["npm install acme-1.tgz"], &[]),
     ]);
 }
+
+/// For `npm` the word behind `-w` is a workspace.
+#[test]
+fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
+    for pnpm in ["pnpm", "yarn"] {
+        for verb in ["add", "remove", "update"] {
+            let head = format!("{pnpm} {verb} acme-x");
+            let refused = ["-w evil", "-w ./evil", "-Dw evil", "-w https://evil/x.tgz"].map(|more| format!("{head} {more}"));
+            let granted = [format!("{head} -w"), format!("{head} -w acme-y")];
+            families(&[(
+                &format!("{pnpm} {verb} acme-*"),
+                &granted.each_ref().map(String::as_str),
+                &refused.each_ref().map(String::as_str),
+            )]);
+        }
+        families(&[
+            (&format!("{pnpm} -w * build"), &[], &[&format!("{pnpm} -w dlx build"), &format!("{pnpm} -w add build")]),
+            (&format!("{pnpm} -w add acme-*"), &[&format!("{pnpm} -w add acme-x")], &[&format!("{pnpm} -w add acme-x y")]),
+            (&format!("{pnpm} -w run build *"), &[&format!("{pnpm} -w run build")], &[]),
+        ]);
+    }
+    families(&[
+        ("npm install acme-*", &["npm install acme-x -w web"], &["npm install acme-x -w web evil"]),
+        ("npm -w * run build", &["npm -w web run build"], &[]),
+    ]);
+}
