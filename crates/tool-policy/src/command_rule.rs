@@ -414,21 +414,28 @@ impl CommandRule {
             !start.is_empty() && !start.starts_with('-') && !is_place && !has_other_side
         };
         let (start, word) = self.extended(arguments, is_branch, |_, rest| rest.contains(':'))?;
-        Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
+        Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(&start)))
     }
 
-    /// Returns the first word of a call that goes on behind the beginning of a word with a star in the rule, with that beginning. `of` says which
-    /// words of the rule count, by their text before and behind the star, and `by` which words of the call, by that beginning and the rest.
+    /// Returns the first word of a call that goes on behind the text in front of a star of a word of the rule, with that text. `of` says which
+    /// stars count, by the rule's text in front of it and behind it, and `by` which words of the call, by their own text there and the rest.
     fn extended<'a>(
-        &'a self,
+        &self,
         arguments: &'a [String],
         of: impl Fn(&str, &str) -> bool,
         by: impl Fn(&str, &str) -> bool,
-    ) -> Option<(&'a str, &'a str)> {
-        let own = self.arguments().iter().filter_map(|word| word.split_once(STAR));
-        own.filter(|(start, end)| of(start, end)).find_map(|(start, _)| {
-            let word = arguments.iter().find(|word| word.strip_prefix(start).is_some_and(|rest| by(start, rest)))?;
-            Some((start, word.as_str()))
+    ) -> Option<(String, &'a str)> {
+        let stars = self
+            .arguments()
+            .iter()
+            .flat_map(|word| word.match_indices(STAR).map(|(at, star)| (&word[..at], &word[at + star.len()..])));
+        stars.filter(|(start, end)| of(start, end)).find_map(|(start, _)| {
+            let begin = Wildcard::words_of(&[start.to_owned()]);
+            let goes_on = |word: &&String| {
+                let mut ends = word.char_indices().map(|(at, _)| word.split_at(at)).chain([(word.as_str(), "")]);
+                ends.any(|(before, rest)| begin.matches(before) && by(before, rest))
+            };
+            Some((start.replace(STAR, "*"), arguments.iter().find(goes_on)?.as_str()))
         })
     }
 
@@ -440,7 +447,7 @@ impl CommandRule {
         }
         let lists_more = |_: &str, rest: &str| rest.split(',').skip(1).any(operands::is_fetched);
         let (start, word) = self.extended(arguments, |start, _| start.contains(':'), lists_more)?;
-        Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(start)))
+        Some(format!("`{}` has another address behind `{}`", clipped(word), clipped(&start)))
     }
 
     /// Returns why an address of a call has another host than the one behind whose last letter a rule has a star (`git clone https://h*`).
@@ -456,21 +463,28 @@ impl CommandRule {
         };
         let leaves = |_: &str, rest: &str| !rest.is_empty() && !rest.starts_with('/') && !is_port(rest);
         let (start, word) = self.extended(arguments, ends_in_host, leaves)?;
-        Some(format!("`{}` names another host than `{}`", clipped(word), clipped(start)))
+        Some(format!("`{}` names another host than `{}`", clipped(word), clipped(&start)))
     }
 
     /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
-        let of_container = self.program().is_some_and(|program| programs::by_base_name(program).container.is_some());
-        let is_place = |start: &str, _: &str| start.contains(':') || (of_container && start.contains('/'));
+        let entry = self.program().map(programs::by_base_name)?;
+        let of_container = entry.container.is_some();
+        let is_place = |start: &str, _: &str| {
+            // `kubectl get --raw /api/v1/*`
+            let is_path = entry.commands == CommandOperands::Fetched && start.starts_with('/');
+            // `deno run --allow-read=data/*`
+            let is_right = start.starts_with("--allow-");
+            start.contains(':') || (start.contains('/') && (of_container || is_path || is_right))
+        };
         // The first dot may be the rule's: `https://h/acme/.*`.
         let climbs = |start: &str, rest: &str| {
             let own = start.rsplit('/').next().unwrap_or_default();
             fetch::climbs(&format!("{own}{rest}"))
         };
         let (start, word) = self.extended(arguments, is_place, climbs)?;
-        Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
+        Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(&start)))
     }
 
     /// Returns the first option among a program's arguments that goes beyond the rule. `given` are those that a rule must spell.

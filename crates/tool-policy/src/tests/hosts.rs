@@ -491,3 +491,41 @@ fn other_spellings_lead_nowhere_else() {
         ("scp out/*.tgz web:in/", &["scp out/a.tgz web:in/"], &["scp out/a.tgz todo.txt out/b.tgz web:in/"]),
     ]);
 }
+
+/// Each star of a word is judged, the second one as the first.
+#[test]
+fn no_star_of_a_place_climbs() {
+    for (rule, call) in [
+        ("scp web-*:out/* .", "scp web-1:out/REST ."),
+        ("scp *:out/* .", "scp web:out/REST ."),
+        ("scp *@web:out/* .", "scp bot@web:out/REST ."),
+        ("rsync -a web-*:out/* dest", "rsync -a web-1:out/REST dest"),
+        ("docker cp web-*:/data/* x", "docker cp web-1:/data/REST x"),
+        ("docker cp *:/data/*/* x", "docker cp web:/data/REST/b x"),
+        ("docker cp *:/data/*/* x", "docker cp web:/data/b/REST x"),
+        ("kubectl cp web-*:/data/* x", "kubectl cp web-1:/data/REST x"),
+        ("kubectl get --raw /api/v1/namespaces/bot/*", "kubectl get --raw /api/v1/namespaces/bot/REST"),
+        ("git clone git@*.acme.com:team/*", "git clone git@x.acme.com:team/REST"),
+        ("git clone https://*.acme.com/*/*", "git clone https://x.acme.com/REST/b"),
+        ("git clone https://*.acme.com/*/*", "git clone https://x.acme.com/a/REST"),
+        ("git fetch ssh://*@acme.com/team/*", "git fetch ssh://git@acme.com/team/REST"),
+        ("docker run -v /srv/*/*:/d img", "docker run -v /srv/a/REST:/d img"),
+        ("deno run --allow-read=data/* x.ts", "deno run --allow-read=data/REST x.ts"),
+    ] {
+        let calls = ["..", "../x", "a/../../x", "a/.."].map(|rest| call.replace("REST", rest));
+        families(&[(rule, &[&call.replace("REST", "a")], &calls.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        (
+            "git push origin *-bot:bot/*",
+            &["git push origin a-bot:bot/x"],
+            &["git push origin a-bot:bot/x:main", "git push origin a-bot:bot/x main"],
+        ),
+        (
+            "kubectl apply -f https://*.acme.com/*",
+            &["kubectl apply -f https://x.acme.com/a.yml"],
+            &["kubectl apply -f https://x.acme.com/a,https://evil/b.yml"],
+        ),
+        ("kubectl apply -f k8s/*/*.yml", &["kubectl apply -f k8s/a/b.yml"], &[]),
+    ]);
+}

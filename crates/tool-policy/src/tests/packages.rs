@@ -113,7 +113,8 @@ fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
     for pnpm in ["pnpm", "yarn"] {
         for verb in ["add", "remove", "update"] {
             let head = format!("{pnpm} {verb} acme-x");
-            let refused = ["-w evil", "-w ./evil", "-Dw evil", "-w https://evil/x.tgz"].map(|more| format!("{head} {more}"));
+            let refused =
+                ["-w evil", "-w ./evil", "-Dw evil", "-w https://evil/x.tgz"].map(|more| format!("{head} {more}"));
             let granted = [format!("{head} -w"), format!("{head} -w acme-y")];
             families(&[(
                 &format!("{pnpm} {verb} acme-*"),
@@ -123,7 +124,11 @@ fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
         }
         families(&[
             (&format!("{pnpm} -w * build"), &[], &[&format!("{pnpm} -w dlx build"), &format!("{pnpm} -w add build")]),
-            (&format!("{pnpm} -w add acme-*"), &[&format!("{pnpm} -w add acme-x")], &[&format!("{pnpm} -w add acme-x y")]),
+            (
+                &format!("{pnpm} -w add acme-*"),
+                &[&format!("{pnpm} -w add acme-x")],
+                &[&format!("{pnpm} -w add acme-x y")],
+            ),
             (&format!("{pnpm} -w run build *"), &[&format!("{pnpm} -w run build")], &[]),
         ]);
     }
