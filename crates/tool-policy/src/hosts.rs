@@ -11,6 +11,8 @@ enum Text {
     Any,
     /// Any text without these marks.
     WordsWithout(&'static str),
+    /// One item of a list, and no word behind it.
+    Item,
     /// Letters, digits and `_-.`, and these marks.
     Name(&'static str),
     /// [`plain`] text without these marks, and without a list.
@@ -26,10 +28,11 @@ impl Text {
         let may_hold = |letter: char| match self {
             Self::Any => true,
             Self::WordsWithout(marks) => !marks.contains(letter),
+            Self::Item => !":;,".contains(letter) && letter != BREAK,
             Self::Name(marks) => is_letter(letter) || marks.contains(letter),
             Self::PlainWithout(marks) => plain(letter) && letter != ',' && !marks.contains(letter),
         };
-        if matches!(self, Self::Any) || !star.stands_for.contains(BREAK) {
+        if matches!(self, Self::Any | Self::Item) || !star.stands_for.contains(BREAK) {
             return star.stands_for.chars().all(may_hold);
         }
         let all = format!("{}{}{}", star.before, star.stands_for, star.behind);
@@ -116,6 +119,10 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
 
 /// Returns what a star in an option or in its value may stand for. `None`: it is in an operand.
 fn of_option(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
+    let given = star.before.split_once('=').map_or("", |(option, _)| option);
+    if [star.previous, given].iter().any(|option| programs::contains(program.lists, option)) {
+        return Some(Text::Item);
+    }
     if is_text(program, star.previous) {
         return Some(Text::WordsWithout(""));
     }

@@ -92,6 +92,7 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["gradle"], &GRADLE)
     },
     Program {
+        lists: "-P -pl --activate-profiles --projects",
         options: Options { valued: "file settings", ..Options::new(&[], "DPfslT") },
         ..closed(Class::Runs, &["mvn"], &MAVEN)
     },

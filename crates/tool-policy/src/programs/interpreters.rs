@@ -210,6 +210,7 @@ pub(super) const TABLE: &[Program] = &[
     // It never reads code from standard input. `@FILE` has more words.
     Program {
         commands: CommandOperands::Listed,
+        lists: "-cp -p --class-path -classpath --classpath --module-path --patch-module --upgrade-module-path",
         harmless: Some(&only("", "help version")),
         ..Program::with(
             Class::Runs,

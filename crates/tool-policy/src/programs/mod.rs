@@ -126,6 +126,8 @@ pub(crate) struct Program {
     pub host_options: Names,
     /// Options whose value is a text, which leads nowhere (`-m MESSAGE`).
     pub texts: Names,
+    /// Options whose value is a list of places. A star in it stands for no further one.
+    pub lists: Names,
     /// What an operand is that it takes for a command.
     pub commands: CommandOperands,
     /// Options whose value is a file that tells it what to do.
@@ -550,6 +552,7 @@ impl Program {
         joins_from: None,
         host_options: "",
         texts: "",
+        lists: "",
         commands: CommandOperands::None,
         instructed_by: "",
         brings: None,

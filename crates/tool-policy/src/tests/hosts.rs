@@ -529,3 +529,26 @@ fn no_star_of_a_place_climbs() {
         ("kubectl apply -f k8s/*/*.yml", &["kubectl apply -f k8s/a/b.yml"], &[]),
     ]);
 }
+
+/// The marks between the items of a list, and a word behind it, lead to further ones.
+#[test]
+fn a_star_in_a_list_stands_for_no_further_item() {
+    for (rule, call) in [
+        ("java -cp libs/* Main", "java -cp libs/a.jar Main"),
+        ("java -cp libs/*.jar Main", "java -cp libs/a.jar Main"),
+        ("java -cp libs/*.jar:out Main", "java -cp libs/a.jar:out Main"),
+        ("java -classpath out:libs/*.jar Main", "java -classpath out:libs/a.jar Main"),
+        ("java --class-path libs/*.jar Main", "java --class-path libs/a.jar Main"),
+        ("java --class-path=libs/*.jar Main", "java --class-path=libs/a.jar Main"),
+        ("java -p libs/*.jar -m app", "java -p libs/a.jar -m app"),
+        ("java --module-path=libs/*.jar -m app", "java --module-path=libs/a.jar -m app"),
+        ("java -cp *.jar Main", "java -cp a.jar Main"),
+        ("mvn -pl *.jar test", "mvn -pl a.jar test"),
+        ("mvn --projects *.jar test", "mvn --projects a.jar test"),
+    ] {
+        let more = ["a.jar:evil/b.jar", "a.jar;evil/b.jar", "a.jar,evil/b.jar", "a.jar libs/b.jar", "evil:a.jar"];
+        let refused = more.map(|more| call.replace("a.jar", more));
+        families(&[(rule, &[call], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[("java -cp lib*:out Main", &["java -cp lib1:out Main"], &["java -cp lib1:evil:out Main"])]);
+}
