@@ -66,9 +66,12 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["nix"], &NIX)
     },
     Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix-shell"], &NIX) },
-    Program { local_sockets: true, ..starts(&["screen"]) },
+    Program { local_sockets: true, commanded: "*", options: Options::new(&[], "cehpSstT"), ..starts(&["screen"]) },
     Program {
         local_sockets: true,
+        commanded: "display-popup if if-shell new new-session neww new-window pipe-pane pipep popup respawn-pane respawn-window respawnp respawnw \
+            run run-shell split-window splitw",
+        texts: "-n -s -x -y",
         commands: CommandOperands::Separated,
         options: Options::new(
             &[executes("c", "c"), executes("f", "f"), executes("F", "F"), steers("L", "L"), steers("S", "S")],

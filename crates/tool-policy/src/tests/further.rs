@@ -203,3 +203,34 @@ fn a_child_with_a_star_in_an_option_names_nothing_more() {
         assert!(!granted || !BOT.covers(&pattern(maker), &pattern(child)), "{maker} covers {child}: {call}");
     }
 }
+
+/// What stands behind the name of a session or of a window is a command.
+#[test]
+fn a_star_in_a_name_lets_no_command_follow() {
+    for (rule, call) in [
+        ("screen -dmS bot-*", "screen -dmS bot-1"),
+        ("screen -S *", "screen -S bot-1"),
+        ("screen -d -m -t bot-*", "screen -d -m -t bot-1"),
+        ("tmux -L bot new -d -s bot-*", "tmux -L bot new -d -s bot-1"),
+        ("tmux new -d -s bot-*", "tmux new -d -s bot-1"),
+        ("tmux new-session -d -s *", "tmux new-session -d -s bot-1"),
+        ("tmux new-session -d -s bot-*", "tmux new-session -d -s bot-1"),
+        ("tmux new-session -d -sbot-*", "tmux new-session -d -sbot-1"),
+        ("tmux new-window -n bot-*", "tmux new-window -n bot-1"),
+        ("tmux neww -t bot-*", "tmux neww -t bot-1"),
+        ("tmux respawn-pane -t bot-*", "tmux respawn-pane -t bot-1"),
+        ("tmux split-window -t bot-*", "tmux split-window -t bot-1"),
+        ("tmux splitw -h -t bot-*", "tmux splitw -h -t bot-1"),
+    ] {
+        let refused =
+            ["evil", "bot-2", "bot-1", "evil␣x", "bot-2␣;␣evil", "-- evil", "ls"].map(|more| format!("{call} {more}"));
+        families(&[(rule, &[call], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("tmux new-session -d -s bot-*", &["tmux new-session -d -s bot-1 -n main -x 80 -y 24"], &[]),
+        ("tmux send-keys -t bot-*", &["tmux send-keys -t bot-1 ls Enter"], &[]),
+        ("tmux kill-session -t bot-*", &["tmux kill-session -t bot-1"], &[]),
+        ("tmux new-session -d -s bot ls *", &["tmux new-session -d -s bot ls notes"], &[]),
+        ("screen -dmS bot ls notes/*", &["screen -dmS bot ls notes/a notes/b"], &[]),
+    ]);
+}
