@@ -78,7 +78,11 @@ impl Operands<'_> {
         };
         let runs_at_once = program.class == Class::Runs && !program.takes_operands_anywhere();
         let is_before_option = next.is_some_and(|next| is_option(next));
-        (is_at(0) && (chooses_by_operand(program) || (runs_at_once && is_before_option)))
+        // `gh repo deploy-key delete`
+        let is_third =
+            matches!(self.all[..], [first, second] if programs::contains(program.groups, &format!("{first}-{second}")));
+        is_third
+            || (is_at(0) && (chooses_by_operand(program) || (runs_at_once && is_before_option)))
             || (is_at(1) && (has(program.groups) || (has(running(program)) && !is_before_option)))
             || program.starts.and_then(starts_at).is_some_and(is_at)
     }

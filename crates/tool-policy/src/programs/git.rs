@@ -15,7 +15,8 @@ const NAME: &str = "git";
 
 pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
-    groups: "bisect bundle lfs notes reflog remote stash submodule worktree",
+    groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
+        worktree",
     alike: "push remove send-pack",
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",

@@ -89,7 +89,8 @@ pub(crate) struct Program {
     pub local_sockets: bool,
     /// Whether its first operand determines its effect, so that rules name it.
     pub subcommands: bool,
-    /// First operands behind which the second one determines its effect, too (`gh pr list`).
+    /// First operands behind which the second one determines its effect, too (`gh pr list`), and `FIRST-SECOND`, behind which the third one
+    /// does.
     pub groups: Names,
     /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`).
     pub alike: Names,

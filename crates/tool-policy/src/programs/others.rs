@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
-            ruleset run search secret ssh-key variable workflow",
+            repo-autolink repo-deploy-key repo-gitignore repo-license ruleset run search secret ssh-key variable workflow",
         alike: "create upload",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
@@ -91,8 +91,10 @@ pub(super) const TABLE: &[Program] = &[
         options: Options::new(&[executes("D", "D"), executes("w", "w")], "abCDEeFfGIiJjKMmNnOPRrSsTtVWwYZz"),
         ..closed(Class::Unknown, &["ssh-keygen"], &SSH_KEYGEN)
     },
-    over_socket(&["busctl", "dbus-send", "gdbus", "loginctl"], &BUS),
-    over_socket(&["pactl", "playerctl", "xdg-open"], &DESKTOP),
+    Program { subcommands: true, ..over_socket(&["busctl", "gdbus", "loginctl"], &BUS) },
+    over_socket(&["dbus-send"], &BUS),
+    Program { subcommands: true, ..over_socket(&["pactl", "playerctl"], &DESKTOP) },
+    over_socket(&["xdg-open"], &DESKTOP),
     over_socket(&["notify-send"], &NOTIFY),
     over_socket(&["ssh-add"], &SSH_ADD),
 ];

@@ -8,6 +8,7 @@ use super::{
 const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
+        subcommands: true,
         alike: "down kill pause pull push restart rm rmi start stop unpause up",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         starts: Some("exec run"),
@@ -22,16 +23,15 @@ const fn containers(names: &'static [&'static str]) -> Program {
 
 pub(super) const TABLE: &[Program] = &[
     Program {
-        subcommands: true,
-        groups: "builder buildx compose config container context image machine manifest network node plugin pod secret service stack swarm \
-            system trust volume",
+        groups: "builder buildx buildx-imagetools compose config container context generate image kube machine manifest network node plugin pod \
+            quadlet secret service stack swarm system system-connection trust trust-key trust-signer volume",
         ..containers(&["docker", "podman"])
     },
     containers(&["docker-compose"]),
     Program {
         subcommands: true,
         alike: "cordon delete drain uncordon",
-        groups: "auth certificate cluster-info config create plugin rollout set top",
+        groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-s --server",

@@ -172,3 +172,49 @@ fn further_operands_are_like_the_rules() {
         ("npm run build-*", &["npm run build-x y"], &[]),
     ]);
 }
+
+/// Subcommands of `docker-compose`, of `loginctl` and the like, and third words.
+#[test]
+fn no_star_stands_for_a_subcommand_of_any_program() {
+    for rule in [
+        "busctl * org.x",
+        "busctl --user * org.x",
+        "docker buildx imagetools * x",
+        "docker trust key * x",
+        "docker trust signer * x",
+        "docker-compose * web",
+        "docker-compose -f x.yml * web",
+        "gdbus * x",
+        "gh repo autolink * 5",
+        "gh repo deploy-key * 5",
+        "git -C x sparse-checkout * y",
+        "git commit-graph * x",
+        "git config * user.name",
+        "kubectl create secret * x",
+        "kubectl create service * x",
+        "loginctl * 5",
+        "pactl * sink",
+        "playerctl * x",
+        "podman system connection * x",
+    ] {
+        families(&[(rule, &[], &[&call(rule, "rm"), &call(rule, "delete"), &call(rule, "set")])]);
+    }
+    for rule in [
+        "docker buildx imagetools inspect * x",
+        "docker-compose -f * restart web",
+        "docker-compose restart * web",
+        "docker-compose restart *",
+        "gh repo deploy-key list -R *",
+        "gh repo view * --web",
+        "git config get * x",
+        "git config user.* x",
+        "git sparse-checkout set * x",
+        "kubectl config set * x",
+        "kubectl get secret * -o yaml",
+        "loginctl show-session * x",
+        "pactl set-sink-volume * 5",
+        "xdg-open *",
+    ] {
+        families(&[(rule, &[&call(rule, "a")], &[])]);
+    }
+}
