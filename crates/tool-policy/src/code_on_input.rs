@@ -74,7 +74,7 @@ fn value_of<'a>(options: &Options, letters: &'a str, others: &'a [String]) -> Op
         let is_next = programs::contains(options.valued, long);
         return OptionValue { text: next.filter(|_| is_next), is_next, names_script: false };
     }
-    let Some(at) = letters.find(|letter| options.values.contains(letter) || options.attached.contains(letter)) else {
+    let Some(at) = letters.find(|letter| options.has_value(letter)) else {
         return OptionValue { text: None, is_next: false, names_script: false };
     };
     let (option, attached) = letters[at..].split_at(1);

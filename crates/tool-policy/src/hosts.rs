@@ -97,7 +97,7 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
     let StarInWord { previous, before, behind, .. } = *star;
     // A letter may stand in a cluster: `-sx PROXY`. Behind another letter with a value it is a part of that value.
     let known = program.harmless.map_or("", |known| known.perhaps_valued);
-    let has_value = |letter: char| program.options.values.contains(letter) || known.contains(letter);
+    let has_value = |letter: char| program.options.has_value(letter) || known.contains(letter);
     let has_letter = |word: &str, letter: &str| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
         letters.find(letter).is_some_and(|at| !letters[..at].contains(has_value))

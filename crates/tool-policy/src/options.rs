@@ -49,7 +49,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     let options = &program.options;
     let is_flag = |word: &&String| {
         let cluster = word.strip_prefix('-').unwrap_or_default();
-        !cluster.is_empty() && cluster.chars().all(|c| c.is_ascii_alphabetic() && !options.values.contains(c))
+        !cluster.is_empty() && cluster.chars().all(|c| c.is_ascii_alphabetic() && !options.has_value(c))
     };
     let script = arguments.iter().find(|word| !is_flag(word));
     if program.interpreter && !program.loads_from_folder && script.is_some_and(|word| word.starts_with('/')) {
@@ -287,7 +287,9 @@ pub(super) fn is_verbose(word: &str) -> bool {
 fn targets<'a>(program: &Program, arguments: &'a [String]) -> Vec<&'a str> {
     // Letters with an optional value take the next word only if it is a number.
     let optional = program.harmless.map_or("", |tool| tool.values);
-    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    // A star behind such a letter stands for that number.
+    let is_number =
+        |word: &str| word == STAR.to_string() || word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let mut found = Vec::new();
     let mut rest = arguments.iter().map(String::as_str).peekable();
     while let Some(word) = rest.next() {
@@ -295,12 +297,10 @@ fn targets<'a>(program: &Program, arguments: &'a [String]) -> Vec<&'a str> {
             found.extend((!word.contains('=')).then_some(word));
             continue;
         };
-        let valued = letters.find(|letter| program.options.values.contains(letter));
-        let last = valued.filter(|at| at + 1 == letters.len() && !letters.starts_with('-'));
-        if last.is_some_and(|at| !optional.contains(&letters[at..])) {
-            rest.next();
-        } else if last.is_some() {
-            rest.next_if(|next| is_number(next));
+        let Some(last) = letters.chars().last().filter(|_| program.options.takes_next(word)) else { continue };
+        match optional.contains(last) {
+            true => drop(rest.next_if(|next| is_number(next))),
+            false => drop(rest.next()),
         }
     }
     found
@@ -339,7 +339,7 @@ pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
         }
         let is_bundle = options.bundled && at == 0 && !text.starts_with('-');
         let Some(cluster) = text.strip_prefix('-').or_else(|| is_bundle.then_some(text)) else { return false };
-        let mut letters = cluster.chars().take_while(|letter| is_bundle || !options.values.contains(*letter));
+        let mut letters = cluster.chars().take_while(|letter| is_bundle || !options.has_value(*letter));
         letters.any(|letter| programs::contains(names, &format!("-{letter}")))
     })
 }
@@ -506,7 +506,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
             );
             // In a bundle values are separate words.
             let bundle = options.bundled && at == 0 && !text.starts_with('-');
-            if (options.values.contains(letter) || options.attached.contains(letter)) && !bundle {
+            if options.has_value(letter) && !bundle {
                 break;
             }
         }

@@ -267,7 +267,7 @@ impl Choices {
                 found
             }
             None => {
-                let valued = given.char_indices().find(|(_, letter)| self.options.values.contains(*letter));
+                let valued = given.char_indices().find(|(_, letter)| self.options.has_value(*letter));
                 let letters = valued.map_or(given, |(at, letter)| &given[..at + letter.len_utf8()]);
                 letters.chars().filter(char::is_ascii_alphabetic).map(|letter| self.long(&letter.to_string())).collect()
             }
@@ -281,9 +281,8 @@ impl Choices {
         let has_name = move |letter: char| {
             !one_dash && !self.is_flag(letter) && self.synonym(letter.encode_utf8(&mut [0; 4])).is_some()
         };
-        let may_have_value = move |letter: &char| {
-            self.valued.contains(letter) || self.options.values.contains(*letter) || has_name(*letter)
-        };
+        let may_have_value =
+            move |letter: &char| self.valued.contains(letter) || self.options.has_value(*letter) || has_name(*letter);
         given.chars().take(if one_dash { 1 } else { usize::MAX }).filter(may_have_value)
     }
 

@@ -28,7 +28,11 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
 }
 
 pub(super) const TABLE: &[Program] = &[
-    Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
+    Program {
+        variables: true,
+        options: Options { attached: "O", ..Options::new(&[], "CEfIjloW") },
+        ..tool(&["gmake", "make"], &MAKE, "")
+    },
     Program { starts: Some(""), closed: true, commands: CommandOperands::Specifiers, ..tool(&["npx"], &NPX, "Cw") },
     Program {
         subcommands: true,

@@ -112,6 +112,7 @@ pub(super) const TABLE: &[Program] = &[
             printing(
                 "w",
                 Options {
+                    attached: "FVx",
                     code: "e",
                     ..Options::new(
                         &[
@@ -123,7 +124,7 @@ pub(super) const TABLE: &[Program] = &[
                             executes("F", "F"),
                             writes("i", "i"),
                         ],
-                        "eEFImMVx",
+                        "eEImM",
                     )
                 },
             ),
@@ -157,9 +158,10 @@ pub(super) const TABLE: &[Program] = &[
         ..interpreter(
             &["ruby"],
             Options {
+                attached: "Fx",
                 code: "e",
                 valued: "backtrace-limit crash-report disable dump enable encoding external-encoding internal-encoding parser",
-                ..Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx")
+                ..Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErI")
             },
         )
     },

@@ -441,8 +441,14 @@ impl Options {
     pub fn takes_next(&self, word: &str) -> bool {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
         letters.is_some_and(|letters| {
-            letters.find(|letter| self.values.contains(letter)).is_some_and(|at| at + 1 == letters.len())
+            let valued = letters.char_indices().find(|(_, letter)| self.has_value(*letter));
+            valued.is_some_and(|(at, letter)| at + 1 == letters.len() && self.values.contains(letter))
         })
+    }
+
+    /// Returns whether the rest of a word behind a letter is the letter's value.
+    pub fn has_value(&self, letter: char) -> bool {
+        self.values.contains(letter) || self.attached.contains(letter)
     }
 
     /// Returns whether a word is an option with one dash that writes, steers or starts a program (`find -delete`).

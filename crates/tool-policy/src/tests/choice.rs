@@ -218,3 +218,31 @@ fn no_star_stands_for_a_subcommand_of_any_program() {
         families(&[(rule, &[&call(rule, "a")], &[])]);
     }
 }
+
+/// The word behind an option that has its value attached, if it has one, is the option's only if it is a number.
+#[test]
+fn an_optional_value_hides_no_target_and_no_script() {
+    for make in ["make", "gmake"] {
+        let rules: [(&str, &[&str], &[&str]); 8] = [
+            ("-O test *", &["-O test", "-O test -s V=1"], &["-O test deploy"]),
+            ("-Oline test *", &["-Oline test"], &["-Oline test deploy"]),
+            ("-OC test *", &["-OC test"], &["-OC test deploy"]),
+            ("-j4 -O test *", &["-j4 -O test"], &["-j4 -O test deploy"]),
+            ("-sO test *", &["-sO test"], &["-sO test deploy"]),
+            ("-j * test", &["-j 4 test"], &["-j deploy test"]),
+            ("-l * test", &["-l 2.5 test"], &["-l deploy test"]),
+            ("-Onone test *", &["-Onone test"], &["-Onone test deploy", "-Onone test SHELL=x"]),
+        ];
+        for (rule, granted, refused) in rules {
+            let calls = |calls: &[&str]| calls.iter().map(|call| format!("{make} {call}")).collect::<Vec<_>>();
+            let (granted, refused) = (calls(granted), calls(refused));
+            let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
+            let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+            families(&[(&format!("{make} {rule}"), &granted, &refused)]);
+        }
+    }
+    for rule in ["perl -x * x.pl", "perl -F * x.pl", "ruby -x * x.rb", "ruby -F * x.rb"] {
+        families(&[(rule, &[], &[&call(rule, "evil")])]);
+    }
+    families(&[("perl -I * x.pl", &["perl -I lib x.pl"], &[]), ("ruby -I * x.rb", &["ruby -I lib x.rb"], &[])]);
+}
