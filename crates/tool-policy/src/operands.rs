@@ -76,7 +76,8 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
                 at.checked_sub(1).is_some_and(|before| ["-R", "--repo"].contains(&arguments[before].as_str()))
             };
             let is_one = |(at, word): &(usize, &String)| is_command(word) || names_host(word, named(*at));
-            arguments.iter().enumerate().filter(is_one).map(|(_, word)| found(word)).collect()
+            let places = arguments.iter().enumerate().filter(is_one).map(|(_, word)| found(word));
+            places.chain(files_sent(arguments)).collect()
         }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
@@ -180,6 +181,22 @@ fn is_repository_elsewhere(word: &str) -> bool {
 fn names_host(word: &str, named: bool) -> bool {
     let attached = word.strip_prefix("--repo=").or_else(|| word.strip_prefix("-R")).filter(|value| !value.is_empty());
     attached.or(named.then_some(word)).is_some_and(|repository| repository.matches('/').count() > 1)
+}
+
+/// Returns the fields of a request of `gh` whose value is a file: `-F body=@FILE`. `-f` sends the text itself.
+fn files_sent(arguments: &[String]) -> impl Iterator<Item = GivenOption> {
+    let ends_in_field = |word: &String| match word.strip_prefix("--") {
+        Some(long) => long == "field",
+        None => word.starts_with('-') && word.ends_with('F'),
+    };
+    let attached = |word: &String| {
+        let is_letters = word.starts_with('-') && !word.starts_with("--") && word.contains('F');
+        word.starts_with("--field=") || is_letters
+    };
+    let is_value = move |at: usize| at.checked_sub(1).is_some_and(|before| ends_in_field(&arguments[before]));
+    let is_file = move |(at, word): &(usize, &String)| word.contains("=@") && (is_value(*at) || attached(word));
+    let given = |word: &String| GivenOption { id: "file of field".into(), ..GivenOption::word(word, Effect::Leads) };
+    arguments.iter().enumerate().filter(is_file).map(move |(_, word)| given(word))
 }
 
 /// Returns whether a word is a connection string of PostgreSQL that says where it leads.

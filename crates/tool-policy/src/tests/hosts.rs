@@ -552,3 +552,24 @@ fn a_star_in_a_list_stands_for_no_further_item() {
     }
     families(&[("java -cp lib*:out Main", &["java -cp lib1:out Main"], &["java -cp lib1:evil:out Main"])]);
 }
+
+/// The contents of a file are sent, whatever the star of a rule begins with.
+#[test]
+fn a_star_in_a_field_of_a_request_names_no_file() {
+    for option in ["-F ", "-F", "--field ", "--field=", "-iF "] {
+        for rule in ["*", "body=*"] {
+            let call = |value: &str| format!("gh api repos/a/b/issues {option}{value}");
+            families(&[(&call(rule), &[&call("body=well,␣me@x")], &[&call("body=@todo.txt")])]);
+        }
+    }
+    families(&[
+        ("gh api x -f *", &["gh api x -f body=@todo"], &[]),
+        ("gh api x *", &["gh api x --paginate"], &["gh api x -F body=@todo.txt", "gh api x --field=body=@todo.txt"]),
+        ("gh api x -F body=@notes/*", &["gh api x -F body=@notes/a"], &["gh api x -F body=@notes/a -F b=@todo.txt"]),
+        ("gh *", &["gh api x -F body=@todo.txt"], &[]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    assert!(!covers("Bash(gh api x -F *)", "Bash(gh api x -F body=@*)"));
+    assert!(covers("Bash(gh api x -F *)", "Bash(gh api x -F body=*)"));
+}
