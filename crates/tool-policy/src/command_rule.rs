@@ -396,7 +396,9 @@ impl CommandRule {
         let entry = self.program().map(programs::by_base_name)?;
         // The words of a command that it starts are judged with that command's rule.
         let is_own = entry.commanded.is_empty() || self.started.is_empty();
-        let word = further::other(entry, self.arguments(), arguments, || self.only_reads()).filter(|_| is_own)?;
+        let word = further::other(entry, self.arguments(), arguments, || self.only_reads())
+            .or_else(|| further::from_elsewhere(entry, self.arguments(), arguments))
+            .filter(|_| is_own)?;
         let last = self.arguments().last().map_or("", String::as_str);
         Some(format!("`{}` does not stand for `{}`", clipped(&last.replace(STAR, "*")), clipped(word)))
     }

@@ -54,6 +54,20 @@ pub(super) fn names_operand(program: &Program, rule: &[String]) -> bool {
     behind.is_some_and(|behind| behind.iter().any(|word| !word.starts_with(STAR)))
 }
 
+/// Returns the first package of a call that comes from elsewhere, if the rule names packages, and none like it (`npm install acme-*` and
+/// `acme-x/evil`).
+pub(super) fn from_elsewhere<'a>(program: &'a Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
+    if program.commands != CommandOperands::Specifiers || !names_operand(program, rule) {
+        return None;
+    }
+    let is_named = |word: &str| {
+        let own = rule.iter().filter(|own| operands::is_from_elsewhere(own));
+        own.into_iter().any(|own| Wildcard::words_of(std::slice::from_ref(own)).matches(word))
+    };
+    let behind = choice::operands(program, call).skip_while(|word| !programs::contains(program.alike, word)).skip(1);
+    behind.into_iter().find(|word| operands::is_from_elsewhere(word) && !is_named(word))
+}
+
 fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [String]) -> (&'a [String], &'b [String]) {
     match program.is_git() {
         true => (git::from_subcommand(rule), git::from_subcommand(call)),

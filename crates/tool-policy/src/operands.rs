@@ -98,7 +98,7 @@ fn first_operand(arguments: &[String]) -> Option<&String> {
 }
 
 /// Returns whether a package comes from an address, from a repository, or under another name: `x@npm:y`, `x@a/b`, `a/b`.
-fn is_from_elsewhere(word: &str) -> bool {
+pub(super) fn is_from_elsewhere(word: &str) -> bool {
     let (scope, name) = match word.strip_prefix('@').and_then(|scoped| scoped.split_once('/')) {
         Some((scope, name)) => (scope, name),
         None => ("", word),

@@ -55,7 +55,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "mod telemetry tool work",
-        alike: "get install run",
+        alike: "download get install run",
         options: Options::ONE_DASH,
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)

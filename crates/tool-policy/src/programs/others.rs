@@ -21,7 +21,8 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
     starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
     Program { options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
-    starts(&["systemd-run", "toybox", "unshare"]),
+    starts(&["toybox", "unshare"]),
+    Program { commanded: "*", ..starts(&["systemd-run"]) },
     Program { own_operand: true, ..starts(&["chroot", "flock", "setarch", "taskset"]) },
     Program {
         joins_from: Some(0),

@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Program] = &[
     containers(&["docker-compose"]),
     Program {
         subcommands: true,
-        alike: "cordon delete drain uncordon",
+        alike: "autoscale cordon delete drain pause restart resume scale uncordon undo",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,

@@ -137,3 +137,33 @@ fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
         ("npm -w * run build", &["npm -w web run build"], &[]),
     ]);
 }
+
+/// `a/b` is a repository for npm, and a folder for pip.
+#[test]
+fn a_package_with_a_slash_is_another_one() {
+    for head in
+        ["npm install", "pip install", "uv add", "uv pip install", "pnpm add", "yarn add", "bun add", "poetry add"]
+    {
+        let refused = ["acme-x/evil", "acme-x/../evil", "acme-x acme-x/evil", "acme-x acme-y ./acme-evil"]
+            .map(|packages| format!("{head} {packages}"));
+        families(&[(
+            &format!("{head} acme-*"),
+            &[&format!("{head} acme-x"), &format!("{head} acme-x acme-y")],
+            &refused.each_ref().map(String::as_str),
+        )]);
+        families(&[
+            (&format!("{head} dist/*"), &[&format!("{head} dist/a dist/b")], &[&format!("{head} dist/a other/b")]),
+            (&format!("{head} *"), &[&format!("{head} ./x"), &format!("{head} x a/b")], &[]),
+        ]);
+    }
+    families(&[
+        (
+            "npm install @acme/*",
+            &["npm install @acme/x @acme/y@1"],
+            &["npm install @acme/x/../../evil", "npm install @acme/x @acme/x/evil"],
+        ),
+        ("npm install @acme*", &["npm install @acme/x"], &["npm install @acme/x/y"]),
+        ("npm run build*", &["npm run build/x", "npm run build x/y"], &[]),
+        ("npx eslint src*", &["npx eslint src/a"], &[]),
+    ]);
+}
