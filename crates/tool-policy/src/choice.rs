@@ -52,9 +52,16 @@ pub(crate) fn operands<'a>(program: &'a Program, arguments: &'a [String]) -> imp
     arguments.iter().enumerate().filter(is_operand).map(|(_, word)| word)
 }
 
-/// Returns whether the word behind a rule's word may be the value of an option.
-pub(crate) fn may_take_next(program: &Program, word: &str) -> bool {
-    is_option(word) && takes_next(program, word) != Some(false)
+/// Returns whether the last one of a rule's words may be an option with its value behind it.
+pub(crate) fn may_take_next(program: &Program, rule: &[String]) -> bool {
+    let Some((option, before)) = rule.split_last().filter(|(option, _)| is_option(option)) else { return false };
+    let is_known = takes_next_of(program, before, option);
+    // All those of its subcommands are known.
+    let is_open = !program.is_git() && program.commanded.is_empty();
+    match takes_next(program, option) {
+        Some(is_value) => is_value || is_known,
+        None => is_known || is_open,
+    }
 }
 
 /// Operands of a rule, in their order.
@@ -136,7 +143,10 @@ fn takes_next_in_front(program: &Program, option: &str) -> bool {
 /// Returns whether the word behind an option of the subcommand among `before` is its value.
 fn takes_next_of(program: &Program, before: &[String], option: &str) -> bool {
     let is_it = |names: Names| before.iter().any(|word| programs::contains(names, word));
-    program.valued_by.iter().any(|(names, options)| programs::contains(options, option) && is_it(names))
+    // A long name may be abbreviated.
+    let is_one =
+        |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
+    program.valued_by.iter().any(|(names, options)| options.split_whitespace().any(is_one) && is_it(names))
 }
 
 fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {

@@ -78,7 +78,7 @@ fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [Str
 fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     let (last, before) = rule.split_last().filter(|(last, _)| last.contains(STAR))?;
     // A star behind an option may stand for its value.
-    let is_value = before.last().is_some_and(|option| choice::may_take_next(program, option));
+    let is_value = choice::may_take_next(program, before);
     let is_word = last.trim_matches(STAR).is_empty();
     if is_word && !is_value {
         return None;
@@ -94,7 +94,8 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     }
     // `truncate log --size=*`
     let is_option = last.starts_with("--") && last.split(STAR).next().is_some_and(|name| name.contains('='));
-    let names_more = before.len() > usize::from(program.subcommands);
+    let names_text = before.iter().any(|word| programs::contains(program.texts, word));
+    let names_more = own.len() > usize::from(program.subcommands) || names_text;
     (program.class == Class::Changes && is_option && names_more).then_some(Named { own, verb: None, like: None })
 }
 

@@ -18,6 +18,13 @@ pub(super) const TABLE: &[Program] = &[Program {
     groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
         worktree",
     alike: "push remove send-pack",
+    valued_by: &[
+        ("push send-pack", "-o --exec --push-option --receive-pack --repo"),
+        (
+            "branch tag",
+            "-F -m -u --contains --file --format --merged --message --no-contains --no-merged --points-at --set-upstream-to --sort",
+        ),
+    ],
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[

@@ -22,7 +22,11 @@ pub(super) const TABLE: &[Program] = &[
     starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
     Program { options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
     starts(&["toybox", "unshare"]),
-    Program { commanded: "*", ..starts(&["systemd-run"]) },
+    Program {
+        commanded: "*",
+        options: Options { valued: "description property service-type slice unit", ..Options::new(&[], "EHMpu") },
+        ..starts(&["systemd-run"])
+    },
     Program { own_operand: true, ..starts(&["chroot", "flock", "setarch", "taskset"]) },
     Program {
         joins_from: Some(0),
@@ -155,6 +159,7 @@ const GH: HarmlessOptions = HarmlessOptions {
         ("run-list", "abceRsuw", "json repo template"),
         ("run-view", "R", "json repo template"),
     ],
+    bare: "clobber draft fail-on-no-commits generate-notes latest prerelease private public verify-tag",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

@@ -138,6 +138,7 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
         quiet record recursive replicas request-timeout resource-version revision save-config selector server-print server-side \
         show-kind show-labels show-managed-fields since since-time sort-by stdin tail template timeout timestamps to-revision \
         tty type v validate wait warnings-as-errors watch watch-only",
+    bare: "all all-namespaces delete-emptydir-data disable-eviction force ignore-daemonsets ignore-not-found now overwrite recursive wait",
     end: OptionsEnd::Dashes,
     ..HarmlessOptions::NONE
 };

@@ -242,3 +242,43 @@ fn a_star_in_a_name_lets_no_command_follow() {
         ("screen -dmS bot ls notes/*", &["screen -dmS bot ls notes/a notes/b"], &[]),
     ]);
 }
+
+/// Behind an option that is sure to have no value, a star stands for further words, as in any other rule.
+#[test]
+fn a_star_behind_a_switch_stands_for_further_words() {
+    for (rule, words) in [
+        ("apt install --no-install-recommends *", "x y"),
+        ("cargo install --locked *", "x y"),
+        ("docker compose -f x.yml restart -t 5 *", "web db"),
+        ("docker compose up --build *", "web db"),
+        ("docker rm -fv *", "web db"),
+        ("gh release create v1 --draft *", "a.tgz b.tgz"),
+        ("gh release upload v1 --clobber *", "a.tgz b.tgz"),
+        ("git branch -D -q *", "main x"),
+        ("git clone --depth=1 *", "./up dst"),
+        ("git push -o ci.skip origin *", "main x"),
+        ("git push -u origin *", "main x"),
+        ("git push origin --delete *", "main x"),
+        ("git push origin --tags *", "main x"),
+        ("git push origin -u *", "main x"),
+        ("go get -u *", "x y"),
+        ("install -D *", "a b"),
+        ("kubectl delete pod --force *", "web db"),
+        ("kubectl delete pod --ignore-not-found *", "web db"),
+        ("npm install --save-dev *", "x y"),
+        ("pip install --user *", "x y"),
+        ("screen -S bot -dm *", "sleep 5"),
+        ("systemctl --user restart --no-block *", "x y"),
+        ("systemd-run --user --scope *", "sleep 5"),
+        ("tmux new-window -d *", "htop x"),
+        ("truncate -s 0 *", "a b"),
+    ] {
+        families(&[(rule, &[&rule.replace('*', words)], &[])]);
+    }
+    // Nothing but options in front of it.
+    families(&[
+        ("git fetch --depth=*", &["git fetch --depth=1 origin"], &[]),
+        ("mkdir -p --mode=*", &["mkdir -p --mode=700 a b"], &[]),
+        ("tar -xf a.tar --strip-components=*", &["tar -xf a.tar --strip-components=1 b"], &[]),
+    ]);
+}
