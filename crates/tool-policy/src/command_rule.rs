@@ -639,6 +639,8 @@ impl CommandRule {
             && self.rights(program).covers(&other.rights(program))
             && self.naming_more(other.arguments()).is_none()
             && self.has_subcommand_of(program, other.arguments())
+            // A star in the place of a target leaves open what it is.
+            && (!options::names_script(program, self.arguments()) || options::names_script(program, other.arguments()))
             && self.covers_middle(other)
             && self.covers_started(other)
             // The star of the other rule stands for all options of its subcommand.

@@ -93,10 +93,13 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
         return Some(Named { own, verb: verb_name, like: Some(like) });
     }
     // `truncate log --size=*`
-    let is_option = last.starts_with("--") && last.split(STAR).next().is_some_and(|name| name.contains('='));
     let names_text = before.iter().any(|word| programs::contains(program.texts, word));
     let names_more = own.len() > usize::from(program.subcommands) || names_text;
-    (program.class == Class::Changes && is_option && names_more).then_some(Named { own, verb: None, like: None })
+    (program.class == Class::Changes && last.starts_with('-') && names_more).then_some(Named {
+        own,
+        verb: None,
+        like: None,
+    })
 }
 
 /// Returns the index, among a rule's operands, of the subcommand that does the same with each one behind it.

@@ -241,6 +241,14 @@ fn an_optional_value_hides_no_target_and_no_script() {
             families(&[(&format!("{make} {rule}"), &granted, &refused)]);
         }
     }
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    for child in ["make test *c", "make test * -j *", "make test * -- -q", "make test -n * -s"] {
+        assert!(!covers("Bash(make test *)", &format!("Bash({child})")), "{child}");
+    }
+    assert!(!covers("Bash(make -j * test)", "Bash(make -j *c test)"));
+    assert!(covers("Bash(make test *)", "Bash(make test -s *)"));
+    assert!(covers("Bash(make -j * test)", "Bash(make -j 4 test)"));
     for rule in ["perl -x * x.pl", "perl -F * x.pl", "ruby -x * x.rb", "ruby -F * x.rb"] {
         families(&[(rule, &[], &[&call(rule, "evil")])]);
     }

@@ -202,6 +202,7 @@ fn a_child_with_a_star_in_an_option_names_nothing_more() {
         ("git push origin bot/*", "git push origin bot/x --porcelain*", "git push origin bot/x --porcelain main"),
         ("git -C * push origin bot/*", "git -C * push origin bot/x *", "git -C a push origin bot/x main"),
         ("docker compose up web-*", "docker compose up web-1 --ansi *", "docker compose up web-1 --ansi never db"),
+        ("truncate log --size=*", "truncate log --size=0 -c*", "truncate log --size=0 -c notes.md"),
         ("docker rm web-*", "docker rm web-1 -q*", "docker rm web-1 -q db"),
         ("systemctl restart bot-*", "systemctl restart bot-1 -n *", "systemctl restart bot-1 -n 5 sshd"),
     ] {
