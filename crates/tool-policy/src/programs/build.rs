@@ -51,12 +51,17 @@ pub(super) const TABLE: &[Program] = &[
     // Behind a script's name their options are the script's.
     pnpm(&["pnpm"], "F dir filter loglevel registry"),
     pnpm(&["yarn"], "cwd registry"),
-    Program { subcommands: true, alike: PACKAGES, ..tool(&["cargo"], &CARGO, "CFjpZ") },
+    Program {
+        subcommands: true,
+        alike: PACKAGES,
+        options: Options { valued: "features jobs", ..Options::new(&[], "CFjpZ") },
+        ..tool(&["cargo"], &CARGO, "")
+    },
     Program {
         subcommands: true,
         groups: "mod telemetry tool work",
         alike: "download get install run",
-        options: Options::ONE_DASH,
+        options: Options { valued: "C gcflags ldflags mod o tags", ..Options::ONE_DASH },
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
     },

@@ -46,7 +46,12 @@ pub(super) const TABLE: &[Program] = &[
         },
         ..closed(Class::Unknown, &["mariadb-admin", "mysqladmin"], &MYSQL_ADMIN)
     },
-    Program { local_sockets: true, host_options: "-h", ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS) },
+    Program {
+        local_sockets: true,
+        host_options: "-h",
+        options: Options::new(&[], "adhinprsu"),
+        ..closed(Class::Unknown, &["redis-cli", "valkey-cli"], &REDIS)
+    },
 ];
 
 /// A tool of PostgreSQL. `values`: see [`Options::values`].

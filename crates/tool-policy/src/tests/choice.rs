@@ -90,12 +90,15 @@ fn a_star_stands_for_the_value_of_a_known_option() {
         "docker --context * ps",
         "docker compose -f * up -d",
         "gh -R * pr list",
+        "go -C * test ./...",
+        "go run -tags * x",
         "gradle -p * build",
         "kubectl --context * get pods",
         "kubectl -n * get pods",
         "npm --prefix * test",
         "npm -w * test",
         "pnpm --filter * run build",
+        "redis-cli -n * get key",
         "sudo -u * ls",
     ] {
         families(&[(rule, &[&call(rule, "a")], &[&call(rule, "a b"), &call(rule, "--evil")])]);

@@ -64,7 +64,11 @@ fn no_option_brings_another_package_than_the_rule_names() {
             &["cargo update acme-x"],
             &["cargo update acme-x -p evil", "cargo update acme-x -pevil"],
         ),
-        ("cargo add acme-*", &["cargo add acme-x -F a"], &["cargo add acme-x --package=evil"]),
+        (
+            "cargo add acme-*",
+            &["cargo add acme-x -F a", "cargo add acme-x --features a"],
+            &["cargo add acme-x --package=evil"],
+        ),
         ("cargo add -p web acme-*", &["cargo add -p web acme-x"], &["cargo add -p web acme-x evil"]),
         ("cargo update *", &["cargo update -p x"], &[]),
         ("cargo test -p *", &["cargo test -p x"], &[]),
