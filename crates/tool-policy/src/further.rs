@@ -89,7 +89,9 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     if verb_name.is_some_and(|verb| programs::contains(program.commanded, verb)) || program.commanded == "*" {
         return Some(Named { own, verb: verb_name, like: None });
     }
-    if let Some(like) = verb.and_then(|at| own[at + 1..].last().copied()) {
+    // The letter before the last word may have a value elsewhere only (`docker rm -l bot-*`).
+    let last_value = Some(last).filter(|_| !is_word && !last.starts_with('-'));
+    if let Some(like) = verb.and_then(|at| own[at + 1..].last().copied().or(last_value)) {
         return Some(Named { own, verb: verb_name, like: Some(like) });
     }
     // `truncate log --size=*`
