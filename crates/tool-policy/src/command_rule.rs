@@ -21,6 +21,9 @@ use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
 use crate::wildcard::{STAR, StarInWord, Wildcard, joined};
 
+/// Maximum length of a word that a rule with two stars in a word may search, in bytes.
+const LONGEST_SEARCHED: usize = 4096;
+
 /// A compiled Bash pattern.
 #[derive(Clone, Debug)]
 pub(super) struct CommandRule {
@@ -433,9 +436,15 @@ impl CommandRule {
             .flat_map(|word| word.match_indices(STAR).map(|(at, star)| (&word[..at], &word[at + star.len()..])));
         stars.filter(|(start, end)| of(start, end)).find_map(|(start, _)| {
             let begin = Wildcard::words_of(&[start.to_owned()]);
+            let is_one = |(before, rest): (&str, &str)| begin.matches(before) && by(before, rest);
             let goes_on = |word: &&String| {
-                let mut ends = word.char_indices().map(|(at, _)| word.split_at(at)).chain([(word.as_str(), "")]);
-                ends.any(|(before, rest)| begin.matches(before) && by(before, rest))
+                // With one star there is one place. With more each may be it, which in a long word would take too long.
+                if begin.is_exact() {
+                    return word.strip_prefix(start).is_some_and(|rest| by(start, rest));
+                }
+                word.len() > LONGEST_SEARCHED
+                    || word.char_indices().any(|(at, _)| is_one(word.split_at(at)))
+                    || is_one((word, ""))
             };
             Some((start.replace(STAR, "*"), arguments.iter().find(goes_on)?.as_str()))
         })

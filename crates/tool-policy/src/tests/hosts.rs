@@ -573,3 +573,10 @@ fn a_star_in_a_field_of_a_request_names_no_file() {
     assert!(!covers("Bash(gh api x -F *)", "Bash(gh api x -F body=@*)"));
     assert!(covers("Bash(gh api x -F *)", "Bash(gh api x -F body=*)"));
 }
+
+/// Each place in a long word could be where the second star begins.
+#[test]
+fn a_long_word_is_not_searched_for_a_second_star() {
+    let call = format!("scp web-1:out/{} .", "a:".repeat(100_000));
+    families(&[("scp web-*:out/* .", &["scp web-1:out/a:b ."], &[&call])]);
+}
