@@ -284,6 +284,13 @@ impl Claude {
         domain
     }
 
+    /// Starts a client in its own folders.
+    async fn start_anew(&self, request: &Request, config_dir: &Path, login: Login) -> Result<LiveClient, Failure> {
+        let failed = |error| Failure::new(FailureClass::Internal, format!("cannot make the client's folders: {error}"));
+        make_folders(request, config_dir).await.map_err(failed)?;
+        self.start(request, login).await
+    }
+
     async fn attempt(&self, request: &Request) -> AttemptReport {
         let failed = |class, message: String| AttemptReport::bare(AttemptEnd::Failed(Failure::new(class, message)));
         let is_command = request.prompt == COMPACT && request.session.is_attended();
@@ -309,15 +316,10 @@ impl Claude {
         loop {
             let live = match waiting.take() {
                 Some(live) => live,
-                None => {
-                    if let Err(error) = make_folders(request, &config_dir).await {
-                        return failed(FailureClass::Internal, format!("cannot make the client's folders: {error}"));
-                    }
-                    match self.start(request, login.clone()).await {
-                        Ok(live) => live,
-                        Err(failure) => return AttemptReport::bare(AttemptEnd::Failed(failure)),
-                    }
-                }
+                None => match self.start_anew(request, &config_dir, login.clone()).await {
+                    Ok(live) => live,
+                    Err(failure) => return AttemptReport::bare(AttemptEnd::Failed(failure)),
+                },
             };
             let judge = live.judge.clone();
             let done = live.turn(request, deadline, &self.limits).await;

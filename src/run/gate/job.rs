@@ -7,7 +7,7 @@ use agent_sandbox::Start;
 use serde_json::json;
 
 use super::state::KeptState;
-use super::{Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
+use super::{Decide, Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
 use crate::agent::{AttemptEnd, Failure, FailureClass, SkipReason};
 use crate::journal::{Denial, EventKind};
 use crate::refusal::Refusal;
@@ -32,6 +32,15 @@ pub(in crate::run) enum GateOutcome {
     },
     /// The agent is not woken, and the run ends in this way.
     Ended(AttemptEnd),
+}
+
+/// Returns what decides about the programs of a gate.
+fn decided_by(host: &Arc<Host>) -> Decide {
+    let host = Arc::clone(host);
+    Arc::new(move |start: &Start| match &host.sandbox {
+        Some(sandbox) => sandbox.judge(host.policy(), start),
+        None => Judged::denied("denied: this session has no sandbox".into(), start),
+    })
 }
 
 impl Runner {
@@ -63,15 +72,8 @@ impl Runner {
         let beginning = self.beginning(job, host, None)?;
         line.of_programs.extend([beginning.variable()]);
         let Beginning { own, ready } = beginning;
-        let decides = Arc::clone(host);
-        let gate = Gate {
-            line,
-            timeout: job.definition.gate_timeout.unwrap_or(USUAL_TIMEOUT),
-            decide: Arc::new(move |start: &Start| match &decides.sandbox {
-                Some(sandbox) => sandbox.judge(decides.policy(), start),
-                None => Judged::denied("denied: this session has no sandbox".into(), start),
-            }),
-        };
+        let timeout = job.definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
+        let gate = Gate { line, timeout, decide: decided_by(host) };
         let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
         self.resolve_states(&state).await?;
         let (kept, to) = (state.clone(), folder.clone());
