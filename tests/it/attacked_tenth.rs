@@ -11,12 +11,12 @@ use crate::support::turn;
 
 const SECRET: &str = "XYZZY-the-secret";
 
-/// Code that the job's shell loads. It switches `notes/f` back and forth as long as the run lasts.
+/// A program that the job's rules grant. It switches `notes/f` back and forth as long as the run lasts. The job's shell makes no symlinks.
 const TURNS: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
-__attribute__((constructor)) static void go(void) {
-    if (fork()) return;
+int main(void) {
+    if (fork()) return 0;
     setsid();
     for (int fd = 0; fd < 3; fd++) close(fd);
     for (long i = 0;; i++) {
@@ -45,19 +45,18 @@ fn reads_only_its_own(rule: &str) {
         return;
     }
     let reads = (0..40).map(|_| Reply::call("Read", json!({ "file_path": "notes/f" })));
-    let load = Reply::bash("enable -f notes/x.so x 2> /dev/null; cat notes/plain");
+    let load = Reply::bash("./turn; cat notes/plain");
     let api = MessagesApi::script([load].into_iter().chain(reads));
     let bot = TestBot::with_client(&client::real(), api.url());
     bot.write("work/secret.txt", SECRET);
     bot.write("work/notes/plain", "plain text");
-    bot.write("work/notes/x.c", TURNS);
-    let notes = bot.path("work/notes");
+    bot.write("work/turn.c", TURNS);
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-o"]).arg(notes.join("x.so")).arg(notes.join("x.c"));
+    compiler.arg("-o").args(["work/turn", "work/turn.c"].map(|file| bot.path(file)));
     if !compiler.status().is_ok_and(|status| status.success()) {
         return;
     }
-    bot.live(&format!("allowed_tools: ['Edit(notes/**)', '{rule}', 'Bash(git --version)']\n"));
+    bot.live(&format!("allowed_tools: ['Edit(notes/**)', '{rule}', 'Bash(./turn)']\n"));
     let results: Vec<String> = api.last().results().iter().map(|result| result.text.clone()).collect();
     // The shell reads what is granted, and the link was switched meanwhile.
     assert!(results[0].contains("plain text"), "{results:#?}");
