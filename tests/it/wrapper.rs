@@ -208,7 +208,7 @@ async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
     }
     let report = fake.run(|request| request.sandbox = sandbox).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
-    let file = |name: &str| std::fs::read_to_string(fake.fixture.run_dir().join(name)).unwrap();
+    let file = |name: &str| std::fs::read_to_string(fake.fixture.run_dir().join("client").join(name)).unwrap();
     assert_eq!(file("reaper").trim(), fake.host.started.lock().unwrap()[0].0.to_string());
     let said = file("said");
     assert_eq!((said.matches("Operation not permitted").count(), said.lines().count()), (8, 8), "{said}");

@@ -444,7 +444,7 @@ async fn make_folders(request: &Request, config_dir: &Path) -> std::io::Result<(
     let is_of_run = matches!(request.session, SessionMode::Isolated | SessionMode::ForkOfMain { .. });
     let made = tokio::task::spawn_blocking(move || {
         folders.iter().try_for_each(|folder| {
-            if is_of_run {
+            if is_of_run && folder.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
                 leftovers::remove(folder)?;
             }
             make_own(folder)
