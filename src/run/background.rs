@@ -150,7 +150,8 @@ impl Runner {
             }
             Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None, self.setup(&job.definition, None).await?),
         };
-        let sandbox = match client.starts_processes() {
+        // A gate runs in the job's shell, whatever does the job.
+        let sandbox = match client.starts_processes() || job.definition.gate.is_some() {
             true => Some(self.sandbox(&setup, &run_dir, &settings)?),
             false => None,
         };

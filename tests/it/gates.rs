@@ -40,6 +40,25 @@ fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
 
 const READS: &str = "allowed_tools: [Read]\n";
 
+/// Nobody is woken then, which is said. Whether somebody would be is the gate's to say.
+#[test]
+fn a_gate_runs_where_no_agent_is_too() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    routine(&bot, "mails", "ls inbox | grep mail", "allowed_tools: ['Bash(ls *)']\nallow_ping: true\n");
+    std::fs::create_dir_all(bot.path("work/inbox")).unwrap();
+    let run = fire(&bot, &service, "mails");
+    assert_eq!((&run["outcome"], &run["error"]), (&json!("skipped"), &json!("gate: exit 1")), "{run:#}");
+    assert_eq!(bot.json(["inbox"]), json!([]));
+    bot.write("work/inbox/mail", "x");
+    let run = fire(&bot, &service, "mails");
+    let error = run["error"].as_str().unwrap();
+    assert!(error.starts_with("it has a `gate`, which wakes an agent: only an agent can do this"), "{run:#}");
+    assert!(run["events"].to_string().contains("the gate woke the agent"), "{run:#}");
+    assert!(bot.json(["inbox"]).to_string().contains("only an agent can do this"), "{:#}", bot.json(["inbox"]));
+    service.stop();
+}
+
 #[test]
 fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
     let api = api();
