@@ -7,9 +7,10 @@ if [ "$1" = --version ]; then
   exit 0
 fi
 # Among the transcripts, which stay when the rest of the folder goes with the run.
-kept=$TMPDIR/claude/projects
+run=${TMPDIR%/client}
+kept=$run/claude/projects
 is_main=
-[[ ${TMPDIR##*/} == main ]] && is_main=1
+[[ ${run##*/} == main ]] && is_main=1
 if [ -z "$is_main" ]; then
   mkdir -p "$kept"
   echo started >>"$kept/starts"
