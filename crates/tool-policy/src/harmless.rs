@@ -314,12 +314,9 @@ impl Reader {
 
     /// Returns a harmless option that is not harmless beside what some rules name.
     fn beside_named(&self, shown: String) -> Option<GivenOption> {
-        match () {
-            () if programs::contains(self.known.reordering, &shown) => {
-                Some(GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
-            }
-            () if programs::contains(self.known.adding, &shown) => Some(GivenOption::word(shown, Effect::Adds)),
-            () => None,
+        if programs::contains(self.known.reordering, &shown) {
+            return Some(GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) });
         }
+        programs::contains(self.known.adding, &shown).then(|| GivenOption::word(shown, Effect::Adds))
     }
 }

@@ -23,7 +23,8 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         commands: CommandOperands::Specifiers,
         // For npm `-w` has a value.
         options: Options { valued, ..Options::new(&[], "C") },
-        ..tool(names, &PNPM, "")
+        harmless: Some(&PNPM),
+        ..runs(names)
     }
 }
 
@@ -31,7 +32,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         variables: true,
         options: Options { attached: "O", ..Options::new(&[], "CEfIjloW") },
-        ..tool(&["gmake", "make"], &MAKE, "")
+        harmless: Some(&MAKE),
+        ..runs(&["gmake", "make"])
     },
     Program { starts: Some(""), closed: true, commands: CommandOperands::Specifiers, ..tool(&["npx"], &NPX, "Cw") },
     Program {
@@ -46,7 +48,8 @@ pub(super) const TABLE: &[Program] = &[
             valued: "cache depth loglevel omit otp prefix registry tag userconfig workspace",
             ..Options::new(&[], "Cw")
         },
-        ..tool(&["npm"], &NPM, "Cw")
+        harmless: Some(&NPM),
+        ..runs(&["npm"])
     },
     // Behind a script's name their options are the script's.
     pnpm(&["pnpm"], "F dir filter loglevel registry"),
