@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ollim_bot::agent::AttemptEnd;
-use ollim_bot::home::Home;
-use ollim_bot::policy::{self, BgForkConfig, PathRoots, ToolPattern, UpdateMode, Verdict, default_main_tools};
-use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
+use ollim_bot::policy::{ToolPattern, Verdict};
 use serde_json::json;
 
 use crate::support::client;
@@ -75,25 +73,9 @@ fn try_all(fixture: &Fixture, api: &MessagesApi) -> Vec<ToolResult> {
         ["Bash(cat *)", "Bash(echo *)", "Bash(cp *)", "Bash(./tool)", "Read(//**)", "Read", "Edit(//**)", "Edit"]
             .map(|text| ToolPattern::parse(text).unwrap())
             .to_vec();
-    let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
-    let places = PathRoots { root: fixture.root.clone(), work: fixture.work(), user_home: fixture.home() };
-    let policy = policy::background("reminder test", &config, &default_main_tools(), &places);
+    let (policy, sandbox) = fixture.job_sandbox(granted);
     let visible = policy.visible_tools();
     let visible: Vec<&str> = visible.iter().map(String::as_str).collect();
-    let plan = SandboxPlan {
-        home: Home::new(fixture.root.clone()),
-        user_home: fixture.home(),
-        run_dir: fixture.run_dir(),
-        links: fixture.run_dir(),
-        granted: granted.clone(),
-        path: ["/usr/local/bin", "/usr/bin"].map(PathBuf::from).to_vec(),
-        shell_binary: fixture.claude.shell_binary.clone(),
-        required: true,
-        limits: agent_sandbox::Limits::default(),
-        network: true,
-        proxied: false,
-    };
-    let sandbox = Arc::new(JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap());
     let (judging, judged_by) = (sandbox.clone(), policy.clone());
     let mut host = Host::new(move |call| match policy.decide(call).verdict {
         Verdict::Allow => HookReply::Allow,

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ollim_bot::agent::AttemptEnd;
-use ollim_bot::home::Home;
-use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
-use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
+use ollim_bot::policy::ToolPattern;
 use serde_json::json;
 
 use crate::support::bot::{TestBot, reminder};
@@ -17,28 +15,6 @@ use crate::support::turn::{self, Fixture, HookReply, Host};
 
 fn rules(texts: &[&str]) -> Vec<ToolPattern> {
     texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
-}
-
-/// Returns the policy and the sandbox of a job with these rules.
-fn sandbox(fixture: &Fixture, granted: Vec<ToolPattern>) -> (Policy, Arc<JobSandbox>) {
-    let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
-    let places = PathRoots { root: fixture.root.clone(), work: fixture.work(), user_home: fixture.home() };
-    let policy = policy::background("reminder test", &config, &default_main_tools(), &places);
-    let plan = SandboxPlan {
-        home: Home::new(fixture.root.clone()),
-        user_home: fixture.home(),
-        run_dir: fixture.run_dir(),
-        links: fixture.run_dir(),
-        granted,
-        path: ["/usr/local/bin", "/usr/bin"].map(PathBuf::from).to_vec(),
-        shell_binary: fixture.claude.shell_binary.clone(),
-        required: true,
-        limits: agent_sandbox::Limits::default(),
-        network: true,
-        proxied: false,
-    };
-    let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
-    (policy, Arc::new(sandbox))
 }
 
 /// The links to the client's shell and to programs, and the folders of granted programs, lie in the run's folder. With another link in their
@@ -62,7 +38,7 @@ async fn the_client_changes_none_of_the_runs_links() {
     });
     let fixture = Fixture::new(&client::real(), api.url());
     run_dir.set(fixture.run_dir()).unwrap();
-    let (policy, sandbox) = sandbox(&fixture, rules(&["Edit(notes/**)", "Bash(ollim-bot help)"]));
+    let (policy, sandbox) = fixture.job_sandbox(rules(&["Edit(notes/**)", "Bash(ollim-bot help)"]));
     let (judging, judged_by) = (sandbox.clone(), policy);
     let mut host = Host::new(|_| HookReply::Allow);
     host.judges = Some(Box::new(move |start| judging.judge(&judged_by, start).answer));

@@ -15,7 +15,12 @@ use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
 };
 use ollim_bot::clock::Clock;
-use ollim_bot::policy::{Decision, Layer, ToolCall, Verdict};
+use ollim_bot::home::Home;
+use ollim_bot::policy::{
+    self, BgForkConfig, Decision, Layer, PathRoots, Policy, ToolCall, ToolPattern, UpdateMode, Verdict,
+    default_main_tools,
+};
+use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -229,6 +234,28 @@ impl Fixture {
             ..Domain::default()
         };
         Sandbox { client: Some(client), ..Sandbox::default() }
+    }
+
+    /// Returns the policy and the sandbox of a job with these rules.
+    pub fn job_sandbox(&self, granted: Vec<ToolPattern>) -> (Policy, Arc<JobSandbox>) {
+        let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
+        let places = PathRoots { root: self.root.clone(), work: self.work(), user_home: self.home() };
+        let policy = policy::background("reminder test", &config, &default_main_tools(), &places);
+        let plan = SandboxPlan {
+            home: Home::new(self.root.clone()),
+            user_home: self.home(),
+            run_dir: self.run_dir(),
+            links: self.run_dir(),
+            granted,
+            path: ["/usr/local/bin", "/usr/bin"].map(PathBuf::from).to_vec(),
+            shell_binary: self.claude.shell_binary.clone(),
+            required: true,
+            limits: agent_sandbox::Limits::default(),
+            network: true,
+            proxied: false,
+        };
+        let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
+        (policy, Arc::new(sandbox))
     }
 
     /// Runs the turn.
