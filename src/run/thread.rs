@@ -69,17 +69,20 @@ impl Runner {
         let (Some(_), Some(transcript)) = (fired, transcript) else {
             return lost("what was kept of its last run cannot be read any more");
         };
-        match open_transcript(&transcript).and_then(|file| file.metadata()) {
-            Ok(facts) if facts.len() > LONGEST => return lost("its transcript had grown over 4 MiB"),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return lost("what lies in the place of its transcript is none");
+        let length = match open_transcript(&transcript).and_then(|file| file.metadata()) {
+            Ok(facts) => facts.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return lost("the agent client's file of it is gone");
             }
-            _ => {}
+            Err(_) => return lost("what lies in the place of its transcript is none"),
+        };
+        if length > LONGEST {
+            return lost("its transcript had grown over 4 MiB");
         }
         match copy_transcript(&transcript, run_dir).map_err(not_copied)? {
             None => lost("the agent client's file of it is gone"),
             // The client would silently leave out a damaged line and everything before it.
-            Some(copy) if !is_whole(&transcript, &copy).map_err(not_copied)? => {
+            Some(copy) if !is_whole(length, &copy).map_err(not_copied)? => {
                 // The agent reads no more than the client would show it.
                 std::fs::remove_file(&copy).map_err(not_copied)?;
                 lost("its transcript is damaged")
@@ -126,10 +129,9 @@ impl Runner {
     }
 }
 
-/// Returns whether each line of a transcript is complete. The copy has no incomplete last line.
-fn is_whole(transcript: &Path, copy: &Path) -> io::Result<bool> {
+/// Returns whether each line of a transcript of this length, in bytes, is complete. The copy has no incomplete last line.
+fn is_whole(length: u64, copy: &Path) -> io::Result<bool> {
     let text = std::fs::read(copy)?;
     let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    Ok(open_transcript(transcript)?.metadata()?.len() == text.len() as u64
-        && lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok()))
+    Ok(length == text.len() as u64 && lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok()))
 }
