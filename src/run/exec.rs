@@ -112,9 +112,9 @@ impl Runner {
         let setup = self.setup(&definition, None).await?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
         let policy = setup.policy;
-        let text = definition.command.as_deref().unwrap_or_default();
-        let line = FileLine { text, is_one_stream: true };
-        let line = match self.shell_line(&line, run, (&policy, Some(&sandbox)), runner, &settings)? {
+        let text = definition.command.as_deref().ok_or_else(|| Refusal::environment("the job has no command"))?;
+        let line = FileLine { text, is_one_stream: true, policy: &policy, sandbox: Some(&sandbox) };
+        let line = match self.shell_line(&line, run, runner, &settings)? {
             Ok(line) => Ok(line.send().await.map_err(not_run)?),
             Err(denial) => Err(denial),
         };
@@ -161,9 +161,7 @@ impl Runner {
         host: &Arc<Host>,
         settings: &RunSettings,
     ) -> Result<AttemptReport, Refusal> {
-        let beginning = self.beginning(job, host, Some("command"))?;
-        line.of_programs.extend([beginning.variable()]);
-        let Beginning { own, ready } = beginning;
+        let Beginning { own, ready } = self.beginning(job, host, Some("command"), &mut line.of_programs)?;
         let (seen, output, printed) =
             (Arc::new(RunNotes::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
         let timeout = job.definition.timeout.unwrap_or(settings.timeout);

@@ -8,11 +8,11 @@ use agent_sandbox::leftovers;
 use tokio::task::JoinHandle;
 
 use super::exec::PreparedCommand;
-use super::needs;
 use super::runner::Runner;
 use crate::definition::Definition;
 use crate::journal::RunId;
 use crate::refusal::Refusal;
+use crate::schedule::Launcher as _;
 
 /// Time for which a prepared command is of use. Later its rules may have changed.
 const LASTS: Duration = Duration::from_secs(1);
@@ -52,16 +52,15 @@ impl PreparedSlot {
 }
 
 impl Runner {
-    /// Prepares the command of a definition that is about to fall due, for the attempt `run`. What is not used soon is removed. A command
-    /// that another job has made is not prepared: what its maker may is read when it begins.
+    /// Prepares the command of a definition that is about to fall due, for the attempt `run`. What is not used soon is removed.
     pub(super) fn prepare_ahead(self: Arc<Self>, definition: &Arc<Definition>, run: &RunId) {
         // An earlier run may have this random id. Its folder stays as it is.
-        if definition.created_by.is_some() || definition.approve || self.home.runs().join(run.as_str()).exists() {
+        if definition.approve || self.home.runs().join(run.as_str()).exists() {
             return;
         }
         let (runner, of, by) = (Arc::clone(&self), Arc::clone(definition), run.clone());
         let command = tokio::spawn(async move {
-            let is_met = needs::missing(&of.requires, Some(runner.home.root())).is_none();
+            let is_met = runner.unmet_requirement(&of).await.is_none();
             if is_met { runner.prepare_command(&of, &by).await.ok() } else { None }
         });
         let ahead = Ahead { run: run.clone(), definition: Arc::clone(definition), command };

@@ -168,7 +168,7 @@ impl Launcher for Runner {
     }
 
     fn get_ready_for(self: Arc<Self>, definition: &Arc<Definition>, run: &RunId) {
-        if definition.runs_command() {
+        if is_prepared_early(definition) {
             self.prepare_ahead(definition, run);
         }
     }
@@ -222,26 +222,22 @@ impl Launcher for Runner {
         recorded: BoxFuture<'_, Result<(), JournalError>>,
     ) -> Result<AttemptReport, JournalError> {
         let job = delivered::filled(job);
-        // What a maker may is read once the attempt is recorded, which may take a while.
-        let is_early = job.definition.runs_command() && job.definition.created_by.is_none();
         let prepare = async {
-            match is_early && !job.cancel.is_cancelled() {
+            match is_prepared_early(&job.definition) && !job.cancel.is_cancelled() {
                 true => Some(self.command_of(&job.definition, &job.run).await),
                 false => None,
             }
         };
         let (recorded, mut prepared) = tokio::join!(recorded, prepare);
-        let is_current = |command: &PreparedCommand| recorded.is_ok() && command.settings == self.settings();
-        let is_old =
-            |prepared: &mut Result<PreparedCommand, Refusal>| prepared.as_ref().is_ok_and(|of| !is_current(of));
-        if let Some(Ok(command)) = prepared.take_if(is_old) {
-            command.discard().await;
+        let is_old = |command: &PreparedCommand| recorded.is_err() || command.settings != self.settings();
+        let old = prepared.take_if(|prepared| prepared.as_ref().is_ok_and(is_old));
+        if old.is_some() || recorded.is_err() {
+            if let Some(Ok(command)) = old {
+                command.discard().await;
+            }
             folder::tidy(self.home.runs().join(job.run.as_str())).await;
         }
-        if let Err(error) = recorded {
-            folder::tidy(self.home.runs().join(job.run.as_str())).await;
-            return Err(error);
-        }
+        recorded?;
         Ok(self.launch_prepared(job, prepared).await)
     }
 }
@@ -269,6 +265,11 @@ impl Runner {
         }
         report
     }
+}
+
+/// Returns whether a definition's command is prepared before its attempt is recorded. What a maker may is read after that.
+fn is_prepared_early(definition: &Definition) -> bool {
+    definition.runs_command() && definition.created_by.is_none()
 }
 
 /// Returns the beat for an attempt's end, without a word about the job's content. A cancelled attempt sends none.

@@ -57,7 +57,7 @@ impl ShellLine {
     /// # Errors
     /// An error if its shell cannot be started.
     pub async fn send(self) -> io::Result<SentLine> {
-        let folder = self.group.as_ref().map(Group::folder);
+        let group = self.group.as_ref().map(Group::folder);
         let (socket, token) = (self.run_dir.join("shell.sock"), agent_sandbox::token::random()?);
         let presented = BTreeMap::from([
             (SOCKET_VARIABLE.to_owned(), socket.display().to_string()),
@@ -78,7 +78,7 @@ impl ShellLine {
             // The shell enters its own domain before it reads the line.
             domain: None,
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
-            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: folder.map(Path::to_owned) }),
+            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
         };
         let sent = SentLaunch::send(self.runner, &launch).await?;
         Ok(SentLine { sent, of_programs, group: self.group })
@@ -142,6 +142,10 @@ pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,
     /// As [`ShellLine::is_one_stream`].
     pub(super) is_one_stream: bool,
+    /// The policy that judges it.
+    pub(super) policy: &'a Policy,
+    /// The sandbox of its shell; `None` if the job has none.
+    pub(super) sandbox: Option<&'a JobSandbox>,
 }
 
 /// What a line of a job's run needs to begin.
@@ -150,13 +154,6 @@ pub(super) struct Beginning {
     pub own: Grant,
     /// Records what must be on the disk before the line begins.
     pub ready: BoxFuture<'static, io::Result<()>>,
-}
-
-impl Beginning {
-    /// Returns the variable by which programs of the run present its token.
-    pub(super) fn variable(&self) -> (String, String) {
-        ("OLLIM_RUN_TOKEN".to_owned(), self.own.token().to_owned())
-    }
 }
 
 impl Runner {
@@ -177,7 +174,6 @@ impl Runner {
         &self,
         line: &FileLine<'_>,
         run: &RunId,
-        (policy, sandbox): (&Policy, Option<&JobSandbox>),
         runner: PrespawnedRunner,
         settings: &RunSettings,
     ) -> Result<Result<ShellLine, Denial>, Refusal> {
@@ -187,8 +183,8 @@ impl Runner {
             cwd: self.home.work(),
             agent_type: None,
         };
-        let early = policy.decide(&call);
-        let shell = sandbox.and_then(|sandbox| sandbox.for_client(false).shell);
+        let early = line.policy.decide(&call);
+        let shell = line.sandbox.and_then(|sandbox| sandbox.for_client(false).shell);
         let Some(shell) = shell.filter(|_| early.verdict != Verdict::Deny) else {
             let (layer, reason) = (early.layer.to_string(), early.reason);
             return Ok(Err(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }));
@@ -210,7 +206,8 @@ impl Runner {
         }))
     }
 
-    /// Returns what a line of a job needs to begin. `effect`: the side effect that is recorded for the run before, if any.
+    /// Returns what a line of a job needs to begin. Adds the variable by which its programs present the run's token. `effect`: the side effect
+    /// that is recorded for the run before, if any.
     ///
     /// # Errors
     /// An error if the run can have no token.
@@ -219,12 +216,15 @@ impl Runner {
         job: &Job,
         host: &Arc<Host>,
         effect: Option<&'static str>,
+        of_programs: &mut BTreeMap<String, String>,
     ) -> Result<Beginning, Refusal> {
         let limit = host.limit.of_line(&job.definition);
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), limit, Arc::clone(host) as _);
         let granted = self.tokens.grant(authority);
         let failed = |error| Refusal::environment(format!("no token could be made for the run: {error}"));
-        Ok(Beginning { own: granted.map_err(failed)?, ready: self.recorded(job, host, effect) })
+        let own = granted.map_err(failed)?;
+        of_programs.insert("OLLIM_RUN_TOKEN".to_owned(), own.token().to_owned());
+        Ok(Beginning { own, ready: self.recorded(job, host, effect) })
     }
 
     /// Returns what records, before a line begins, that it may have a side effect, and the run's payer: that one also pays for the agents and

@@ -287,7 +287,8 @@ impl Claude {
     /// Starts a client in its own folders.
     async fn start_anew(&self, request: &Request, config_dir: &Path, login: Login) -> Result<LiveClient, Failure> {
         let failed = |error| Failure::new(FailureClass::Internal, format!("cannot make the client's folders: {error}"));
-        make_folders(request, config_dir).await.map_err(failed)?;
+        let is_of_run = config_dir != self.main_config;
+        make_folders(request, config_dir, is_of_run).await.map_err(failed)?;
         self.start(request, login).await
     }
 
@@ -437,11 +438,10 @@ fn temporary(run_dir: &Path) -> PathBuf {
     run_dir.join("client")
 }
 
-/// Makes the folders in which a client writes. Those in the run's own folder are empty: an earlier client of the run may have left a
-/// configuration that its model has written.
-async fn make_folders(request: &Request, config_dir: &Path) -> std::io::Result<()> {
+/// Makes the folders in which a client writes. If the configuration is the run's own (`is_of_run`), they are empty: an earlier client of the
+/// run may have left one that its model has written.
+async fn make_folders(request: &Request, config_dir: &Path, is_of_run: bool) -> std::io::Result<()> {
     let folders = [config_dir.to_path_buf(), temporary(&request.run_dir)];
-    let is_of_run = matches!(request.session, SessionMode::Isolated | SessionMode::ForkOfMain { .. });
     let made = tokio::task::spawn_blocking(move || {
         folders.iter().try_for_each(|folder| {
             if is_of_run && folder.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {

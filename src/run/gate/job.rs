@@ -59,9 +59,8 @@ impl Runner {
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner().await?;
-        let line = FileLine { text: line, is_one_stream: false };
-        let rights = (host.policy(), host.sandbox.as_ref());
-        let mut line = match self.shell_line(&line, &job.run, rights, runner, settings)? {
+        let line = FileLine { text: line, is_one_stream: false, policy: host.policy(), sandbox: host.sandbox.as_ref() };
+        let mut line = match self.shell_line(&line, &job.run, runner, settings)? {
             Ok(line) => line,
             Err(denial) => {
                 let why = denial.reason.clone();
@@ -69,9 +68,7 @@ impl Runner {
                 return failed(format!("the job's tools do not cover its gate: {why}"));
             }
         };
-        let beginning = self.beginning(job, host, None)?;
-        line.of_programs.extend([beginning.variable()]);
-        let Beginning { own, ready } = beginning;
+        let Beginning { own, ready } = self.beginning(job, host, None, &mut line.of_programs)?;
         let timeout = job.definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
         let gate = Gate { line, timeout, decide: decided_by(host) };
         let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
