@@ -9,47 +9,79 @@ use crate::wildcard::STAR;
 /// `git`, the words begin with its subcommand.
 pub(crate) fn chooses_what_runs(program: &Program, rule: &[String]) -> bool {
     let mut before = Operands::default();
-    for (at, word) in rule.iter().enumerate() {
+    let places = places(rule, |at| takes_next(program, &rule[at]));
+    for (at, (word, place)) in rule.iter().zip(places).enumerate() {
         let option = at.checked_sub(1).map(|at| rule[at].as_str()).filter(|word| is_option(word));
         let names_code = option.is_some_and(|option| names_code(program, option));
-        let is_value = match option {
-            Some(option) => takes_next(program, option),
-            None => Some(false),
-        };
         let is_open = word.starts_with(STAR) && rule[at + 1..].iter().any(|word| !word.starts_with(STAR));
         if names_code || (is_option(word) && gives_code(program, word)) {
             // The words behind are operands of that code.
             return names_code && is_open;
         }
         // `cargo +nightly`
-        if is_value == Some(true) || is_option(word) || word.starts_with('+') {
+        if !place.own || is_option(word) || word.starts_with('+') {
             continue;
         }
         if is_open && before.next_chooses(program, rule.get(at + 1)) {
             return true;
         }
         before.all.push(word);
-        before.sure += usize::from(is_value == Some(false));
+        before.sure += usize::from(!place.value);
     }
     false
 }
 
 /// Returns the operands among a program's arguments, and words of which nobody knows whether they are some.
 pub(crate) fn operands<'a>(program: &'a Program, arguments: &'a [String]) -> impl Iterator<Item = &'a String> {
+    operands_at(program, arguments).map(|at| &arguments[at])
+}
+
+/// Returns the indices of these words.
+pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Iterator<Item = usize> {
     // The same letters mean something else behind the subcommand.
     let behind = containers::from_subcommand(program, arguments).len();
     let front = if behind == 0 { 0 } else { arguments.len() - behind };
-    let is_value = move |at: usize| {
-        let before = at.checked_sub(1).filter(|before| is_option(&arguments[*before]));
-        before.is_some_and(|before| {
-            let option = &arguments[before];
-            takes_next_of(program, &arguments[..before], option)
-                || (before < front && takes_next_in_front(program, option))
-                || takes_next_anywhere(program, option) == Some(true)
-        })
+    let takes_next = |at: usize| {
+        let option = &arguments[at];
+        let is_known =
+            takes_next_of(program, &arguments[..at], option) || (at < front && takes_next_in_front(program, option));
+        if is_known { Some(true) } else { takes_next_anywhere(program, option) }
     };
-    let is_operand = move |(at, word): &(usize, &String)| !word.starts_with('-') && !is_value(*at);
-    arguments.iter().enumerate().filter(is_operand).map(|(_, word)| word)
+    let is_operand = |(word, place): (&String, Place)| match word.starts_with('-') {
+        true => place.behind_dashes,
+        false => place.own || place.behind_dashes,
+    };
+    let found: Vec<bool> = arguments.iter().zip(places(arguments, takes_next)).map(is_operand).collect();
+    found.into_iter().enumerate().filter(|(_, is_operand)| *is_operand).map(|(at, _)| at)
+}
+
+/// What a word of a call may be. In doubt it is each of these.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// An option or an operand.
+    own: bool,
+    /// The value of the option before it.
+    value: bool,
+    /// An operand, since the options may have ended at a `--`.
+    behind_dashes: bool,
+}
+
+/// Returns what each word may be, read in their order. `takes_next`: whether the word behind an option, given by its index, is its value.
+fn places(words: &[String], takes_next: impl Fn(usize) -> Option<bool>) -> Vec<Place> {
+    let mut next = Place { own: true, ..Place::default() };
+    let place_of = |(at, word): (usize, &String)| {
+        let place = next;
+        let takes = if place.own && is_option(word) { takes_next(at) } else { Some(false) };
+        // Some programs take an option for the value of another one, and others do not.
+        let is_sure = takes == Some(true) && !words.get(at + 1).is_some_and(|next| is_option(next));
+        next = Place {
+            own: place.value || (place.own && !is_sure),
+            value: takes != Some(false),
+            behind_dashes: place.behind_dashes || (place.own && word == "--"),
+        };
+        place
+    };
+    words.iter().enumerate().map(place_of).collect()
 }
 
 /// Returns whether the last one of a rule's words may be an option with its value behind it.

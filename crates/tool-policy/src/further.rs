@@ -28,7 +28,10 @@ pub(super) fn other<'a>(
     let operands: Vec<&String> = match verb {
         // Behind those files the words are the program's.
         Some("run") if program.commands == CommandOperands::Sources => operands::sources(call).collect(),
-        _ => choice::operands(program, call).collect(),
+        _ => {
+            let at = choice::operands_at(program, call).filter(|at| !is_value_of_rule(program, rule, &call[..*at]));
+            at.map(|at| &call[at]).collect()
+        }
     };
     let stands_for = |own: &String, word: &str| {
         let own = Wildcard::words_of(std::slice::from_ref(own));
@@ -44,6 +47,16 @@ pub(super) fn other<'a>(
         }
         None => !like.is_some_and(|like| stands_for(like, word)),
     })
+}
+
+/// Returns whether the star at the end of a rule stands for the value of an option behind the same words as in a call.
+fn is_value_of_rule(program: &Program, rule: &[String], before: &[String]) -> bool {
+    let is_same = |(own, word): (&String, &String)| Wildcard::words_of(std::slice::from_ref(own)).matches(word);
+    let is_star = rule.last().is_some_and(|last| last.trim_matches(STAR).is_empty());
+    is_star
+        && before.len() + 1 == rule.len()
+        && choice::may_take_next(program, &rule[..before.len()])
+        && rule.iter().zip(before).all(is_same)
 }
 
 /// Returns whether a rule names an operand for a subcommand that does the same with each.

@@ -102,6 +102,13 @@ enum Next {
     Either,
 }
 
+impl Next {
+    /// Returns the same if the option itself may be a value.
+    fn behind(self, before: Self) -> Self {
+        if before == Self::Own || self == Self::Own { self } else { Self::Either }
+    }
+}
+
 /// Reads words with the harmless options of a program.
 #[derive(Clone, Copy)]
 struct Reader {
@@ -157,6 +164,7 @@ impl Reader {
         let mut next = Next::Own;
         let (mut operands, mut sure): (Vec<&str>, usize) = (Vec::new(), 0);
         let ends_at_dashes = matches!(self.end, OptionsEnd::Dashes | OptionsEnd::Operand(_));
+        let mut is_behind_dashes = false;
         for word in arguments {
             let before = std::mem::replace(&mut next, Next::Own);
             if word == "--" && ends_at_dashes && (before == Next::Own || !self.doubts) {
@@ -164,10 +172,10 @@ impl Reader {
             }
             let text = word.split(STAR).next().unwrap_or_default();
             match text.strip_prefix('-') {
-                Some("-") => {}
-                Some(option) => next = self.option(option, &mut found),
+                Some("-") => is_behind_dashes = true,
+                Some(option) => next = self.option(option, &mut found).behind(before),
                 // A star may stand for options.
-                None if word.starts_with(STAR) || before == Next::Value => {}
+                None if word.starts_with(STAR) || (before == Next::Value && !is_behind_dashes) => {}
                 None => {
                     if self.is_connection && word.contains('=') {
                         found.push(GivenOption { id: ADDRESS.into(), ..leads(word) });

@@ -160,6 +160,9 @@ const PIP: HarmlessOptions = HarmlessOptions {
         format help ignore-installed index-url local no-build-isolation no-cache-dir no-color no-deps no-index no-input \
         no-warn-script-location not-required only-binary outdated pre prefer-binary progress-bar quiet require-hashes require-virtualenv \
         requirement retries target timeout trusted-host upgrade upgrade-strategy uptodate user verbose version yes",
+    bare: "break-system-packages disable-pip-version-check dry-run force-reinstall help ignore-installed local no-build-isolation \
+        no-cache-dir no-color no-deps no-index no-input no-warn-script-location not-required outdated pre prefer-binary quiet \
+        require-hashes require-virtualenv upgrade uptodate user verbose version yes",
     adding: "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url --requirement --target --trusted-host",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -256,6 +259,8 @@ const NPM: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
+    bare: "dry-run foreground-scripts help if-present include-workspace-root json no-audit no-color no-fund offline prefer-offline quiet \
+        save-dev save-exact silent verbose version workspaces yes",
     ..HarmlessOptions::NONE
 };
 
@@ -263,6 +268,7 @@ const PNPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
         json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
         save-exact silent verbose version watch workspace workspaces yes",
+    bare: "save-dev save-exact",
     end: OptionsEnd::Passed("dlx exec run"),
     ..NPM
 };
@@ -288,6 +294,8 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release target test tests verbose version workspace",
+    bare: "all all-features all-targets benches bins doc examples frozen help keep-going lib locked no-default-features no-deps \
+        no-fail-fast no-run offline quiet release tests verbose version workspace",
     adding: "-p --package",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",

@@ -181,6 +181,9 @@ const MYSQL: HarmlessOptions = HarmlessOptions {
     long: "auto-rehash batch column-names column-type-info comments compress connect-timeout default-character-set delimiter execute \
         force help html line-numbers no-auto-rehash no-beep password quick raw reconnect safe-updates show-warnings sigint-ignore \
         silent skip-auto-rehash skip-column-names skip-line-numbers table unbuffered verbose version vertical wait xml",
+    bare: "auto-rehash batch column-names column-type-info comments compress force help html line-numbers no-auto-rehash no-beep password \
+        quick raw reconnect safe-updates show-warnings sigint-ignore silent skip-auto-rehash skip-column-names skip-line-numbers table \
+        unbuffered verbose version vertical wait xml",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

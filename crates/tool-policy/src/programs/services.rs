@@ -113,6 +113,8 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
         ("config", "", "environment hash images profiles services volumes"),
         ("exec run", "T", ""),
     ],
+    bare: "abort-on-container-exit always-recreate-deps build detach force-recreate help no-build no-color no-deps no-recreate no-start \
+        no-trunc quiet quiet-pull timestamps version wait",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -138,7 +140,9 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
         quiet record recursive replicas request-timeout resource-version revision save-config selector server-print server-side \
         show-kind show-labels show-managed-fields since since-time sort-by stdin tail template timeout timestamps to-revision \
         tty type v validate wait warnings-as-errors watch watch-only",
-    bare: "all all-namespaces delete-emptydir-data disable-eviction force ignore-daemonsets ignore-not-found now overwrite recursive wait",
+    bare: "all all-containers all-namespaces cascade delete-emptydir-data disable-eviction dry-run follow force help ignore-daemonsets \
+        ignore-not-found local no-headers now overwrite previous quiet record recursive server-side show-kind show-labels \
+        show-managed-fields timestamps validate wait warnings-as-errors watch watch-only",
     end: OptionsEnd::Dashes,
     ..HarmlessOptions::NONE
 };

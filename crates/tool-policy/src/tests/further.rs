@@ -291,3 +291,65 @@ fn a_star_behind_a_switch_stands_for_further_words() {
         ("tar -xf a.tar --strip-components=*", &["tar -xf a.tar --strip-components=1 b"], &[]),
     ]);
 }
+
+/// `git branch -D x --format --format main`: the second option is the value of the first one.
+#[test]
+fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
+    for (rule, call, options, other) in [
+        ("cargo install acme-*", "cargo install acme-x", &["-j", "--jobs", "--features"][..], "evil"),
+        ("docker stop web-*", "docker stop web-1", &["-t", "--time", "--filter"], "db"),
+        ("gh gist create out/*", "gh gist create out/a", &["--title", "-t"], "todo.txt"),
+        ("gh release create v*", "gh release create v1", &["--title", "--notes", "-t", "-n"], "todo.txt"),
+        ("gh release upload v1 out/*", "gh release upload v1 out/a", &["--title", "--repo"], "todo.txt"),
+        ("git branch -D bot/*", "git branch -D bot/x", &["--format", "--sort", "--contains", "--points-at"], "main"),
+        ("git tag -d v*", "git tag -d v1", &["--format", "--sort", "--merged"], "w1"),
+        ("gradle test *", "gradle test", &["--console", "--tests", "--warning-mode"], "deploy"),
+        ("just test *", "just test", &["--color"], "deploy"),
+        (
+            "kubectl delete pod web-*",
+            "kubectl delete pod web-1",
+            &["--field-manager", "--field-selector", "-n", "-o", "-l"],
+            "db",
+        ),
+        (
+            "kubectl rollout restart deploy/web-*",
+            "kubectl rollout restart deploy/web-1",
+            &["--field-manager", "--field-selector", "-o"],
+            "deploy/db",
+        ),
+        ("mvn test *", "mvn test", &["-pl", "--projects"], "deploy"),
+        ("mysqladmin ping *", "mysqladmin ping", &["--connect-timeout"], "shutdown"),
+        ("npm install acme-*", "npm install acme-x", &["--loglevel", "--omit", "-w"], "./evil"),
+        ("npm uninstall acme-*", "npm uninstall acme-x", &["--loglevel", "--omit"], "evil"),
+        ("pip install acme-*", "pip install acme-x", &["--only-binary", "--timeout", "--retries"], "evil"),
+        ("pnpm add acme-*", "pnpm add acme-x", &["--loglevel"], "evil"),
+        ("psql app *", "psql app", &["-F", "-c", "-R"], "evil"),
+        ("systemctl restart bot-*", "systemctl restart bot-1", &["-p", "-o", "-n", "-t"], "sshd"),
+        ("systemctl mask bot-*", "systemctl mask bot-1", &["-p", "-o"], "sshd"),
+        ("uv add acme-*", "uv add acme-x", &["--python", "--directory"], "evil"),
+    ] {
+        for first in options {
+            for second in options {
+                let words = format!("{call} {first} {second} {other}");
+                families(&[(rule, &[], &[&words, &format!("{call} {first} {second} -- {other}")])]);
+            }
+            families(&[(rule, &[], &[&format!("{call} {first} -- {other}"), &format!("{call} -- {first} {other}")])]);
+        }
+    }
+    families(&[
+        ("docker stop web-*", &["docker stop web-1 -t -1 web-2"], &["docker stop web-1 -t -1 db"]),
+        ("kubectl delete pod web-*", &["kubectl delete pod web-1 --dry-run -o name --grace-period -1 -n web"], &[]),
+        ("cargo install acme-*", &["cargo install acme-x --locked -j 4"], &["cargo install acme-x --locked -j 4 evil"]),
+        ("npm install acme-*", &["npm install acme-x --save-dev --loglevel silent"], &[]),
+        ("pip install acme-*", &["pip install acme-x --upgrade --timeout 5"], &[]),
+        ("systemctl stop bot-*", &["systemctl stop bot-1 -- bot-2"], &["systemctl stop bot-1 -- -.mount"]),
+        ("mysql -D app *", &["mysql -D app --table -e select␣1"], &[]),
+        ("systemd-run --user -u *", &["systemd-run --user -u bot"], &["systemd-run --user -u bot evil"]),
+        ("git branch -D bot/x -q --format *", &["git branch -D bot/x -q --format y"], &[]),
+    ]);
+    let refused = ["y main", "--format main", "--format y main", "-- main"].map(|more| format!("--format {more}"));
+    for head in ["git branch -D bot/x", "git branch -D bot/x -q"] {
+        let refused = refused.each_ref().map(|more| format!("{head} {more}"));
+        families(&[(&format!("{head} --format *"), &[], &refused.each_ref().map(String::as_str))]);
+    }
+}
