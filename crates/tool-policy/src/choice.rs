@@ -55,6 +55,16 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
     found.into_iter().enumerate().filter(|(_, is_operand)| *is_operand).map(|(at, _)| at)
 }
 
+/// Returns the indices of the words that may be the first operand behind `from` words.
+pub(crate) fn first_operands(program: &Program, arguments: &[String], from: usize) -> Vec<usize> {
+    let places = places(arguments, |at| takes_next(program, &arguments[at]));
+    let may_be = |at: usize| places[at].own && !is_option(&arguments[at]);
+    let is_sure = |at: &usize| !places[*at].value;
+    let operands: Vec<usize> = (from..arguments.len()).filter(|at| may_be(*at)).collect();
+    let end = operands.iter().position(is_sure).map_or(operands.len(), |at| at + 1);
+    operands[..end].to_vec()
+}
+
 /// What a word of a call may be. In doubt it is each of these.
 #[derive(Clone, Copy, Default)]
 struct Place {

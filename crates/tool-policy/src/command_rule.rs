@@ -324,6 +324,7 @@ impl CommandRule {
             return words.matches_within_words(text, |star| hosts::stays_within_option(entry, star));
         }
         let script = options::script_operand(entry, &words.words());
+        let packages = operands::packages(entry, &words.words());
         // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
             let (is_quoted, has_flags) = (is_quoted(star), is_of_flags(star));
@@ -339,6 +340,7 @@ impl CommandRule {
             let is_code = is_script || is_value || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
             (!may_quote || is_plain(star))
+                && !(packages.contains(&star.at) && operands::leaves_package(star))
                 && (!holds_statements || is_part_of_statement(entry, star))
                 && hosts::stays_within(entry, star, || self.only_reads())
         })

@@ -89,7 +89,7 @@ fn is_renamed(star: &StarInWord<'_>) -> bool {
     let names_file = |text: &str| FILES.iter().any(|ending| text.to_ascii_lowercase().contains(ending));
     let is_file = || names_file(&word) && !names_file(name) && !names_file(behind);
     let source = word.get(1..).and_then(|rest| rest.split_once('@')).map(|(_, source)| source.to_owned());
-    source.is_some_and(|source| source.contains([':', '/'])) || (is_package && is_file())
+    source.is_some_and(|source| source.contains([':', '/']) || source.starts_with('.')) || (is_package && is_file())
 }
 
 /// Returns what a star in the name of a host may stand for. `None`: it is in none that can be told by its word.

@@ -1,10 +1,11 @@
 //! Operands that a rule must spell: those that a program takes for commands, for code, or for a place elsewhere.
 
+use crate::choice;
 use crate::fetch;
 use crate::harmless::TARGET;
 use crate::options::GivenOption;
 use crate::programs::{self, CommandOperands, Effect, Names, Program};
-use crate::wildcard::STAR;
+use crate::wildcard::{BREAK, STAR, StarInWord};
 
 /// Identifies operands that lead elsewhere.
 pub(super) const ADDRESS: &str = "address";
@@ -103,7 +104,40 @@ pub(super) fn is_from_elsewhere(word: &str) -> bool {
         Some((scope, name)) => (scope, name),
         None => ("", word),
     };
-    scope.contains(':') || name.contains([':', '/'])
+    // For npm a version that begins with a dot is a folder.
+    let is_folder = name.split_once('@').is_some_and(|(_, source)| source.starts_with('.'));
+    scope.contains(':') || name.contains([':', '/']) || is_folder
+}
+
+/// Returns the indices of a rule's words that name a package of which the program runs code: the first operand behind a subcommand that does
+/// so, and the values of options.
+pub(super) fn packages(program: &Program, rule: &[String]) -> Vec<usize> {
+    let Some((_, arguments)) = rule.split_first().filter(|_| program.commands == CommandOperands::Specifiers) else {
+        return Vec::new();
+    };
+    let begins = |verbs: Names| match verbs.is_empty() {
+        true => Some(0),
+        false => arguments.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
+    };
+    let from = program.starts.and_then(begins);
+    let mut found = from.map_or_else(Vec::new, |from| choice::first_operands(program, arguments, from));
+    let is_attached = |word: &str, option: &str| {
+        let value = word.strip_prefix(option);
+        value.is_some_and(|value| value.starts_with('=') || !option.starts_with("--"))
+    };
+    let is_value = |at: usize| {
+        let is_next = at > 0 && programs::contains(program.package_options, &arguments[at - 1]);
+        is_next || program.package_options.split_whitespace().any(|option| is_attached(&arguments[at], option))
+    };
+    found.extend((0..arguments.len()).filter(|at| is_value(*at) || arguments[*at].starts_with("npm:")));
+    found.into_iter().map(|at| at + 1).collect()
+}
+
+/// Returns whether a star in the name of a package makes it one from elsewhere: `acme-x/evil`, `acme-x@.evil`.
+pub(super) fn leaves_package(star: &StarInWord<'_>) -> bool {
+    let name = star.before.rsplit([':', '=']).next().unwrap_or_default();
+    let text = star.stands_for.split(BREAK).next().unwrap_or_default();
+    !is_from_elsewhere(name) && is_from_elsewhere(&format!("{name}{text}{}", star.behind))
 }
 
 /// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.

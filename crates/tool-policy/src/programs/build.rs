@@ -18,7 +18,8 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
     Program {
         subcommands: true,
         groups: "cache config env npm owner plugin set store token version workspace workspaces",
-        starts: Some("dlx exec"),
+        starts: Some("create dlx exec"),
+        package_options: "-p --package",
         alike: MODULES,
         commands: CommandOperands::Specifiers,
         // For npm `-w` has a value.
@@ -35,11 +36,18 @@ pub(super) const TABLE: &[Program] = &[
         harmless: Some(&MAKE),
         ..runs(&["gmake", "make"])
     },
-    Program { starts: Some(""), closed: true, commands: CommandOperands::Specifiers, ..tool(&["npx"], &NPX, "Cw") },
+    Program {
+        starts: Some(""),
+        closed: true,
+        commands: CommandOperands::Specifiers,
+        package_options: "-p --package",
+        ..tool(&["npx"], &NPX, "Cw")
+    },
     Program {
         subcommands: true,
         groups: "access cache config dist-tag hook org owner pkg profile team token trust",
-        starts: Some("exec x"),
+        starts: Some("create exec init innit x"),
+        package_options: "--package",
         doing_more: &[("audit", "fix")],
         alike: MODULES,
         commands: CommandOperands::Specifiers,
@@ -84,6 +92,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "auth cache env pip python self source tool",
         starts: Some("run"),
+        package_options: "-w --with --with-editable",
         alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options: Options { valued: "directory index-url project python with", ..Options::NONE },
@@ -116,6 +125,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         starts: Some(""),
         commands: CommandOperands::Specifiers,
+        package_options: "-p -w --from --package --with --with-editable",
         ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER)
     },
     Program {
@@ -123,6 +133,7 @@ pub(super) const TABLE: &[Program] = &[
         starts: Some("run"),
         alike: PACKAGES,
         commands: CommandOperands::Specifiers,
+        package_options: "--preinstall --spec --with",
         ..closed(Class::Runs, &["pipx"], &PIPX)
     },
 ];

@@ -71,7 +71,8 @@ const DENO_VALUED: Names = "cert config conditions ext import-map lock log-level
 const fn runtime(names: &'static [&'static str], options: Options) -> Program {
     Program {
         subcommands: true,
-        starts: Some("x"),
+        starts: Some("c create x"),
+        package_options: "-p --package",
         alike: PACKAGES,
         commands: CommandOperands::Specifiers,
         options,

@@ -127,6 +127,8 @@ pub(crate) struct Program {
     pub host_options: Names,
     /// Options whose value is a text, which leads nowhere (`-m MESSAGE`).
     pub texts: Names,
+    /// Options whose value is a package.
+    pub package_options: Names,
     /// Options whose value is a list of places. A star in it stands for no further one.
     pub lists: Names,
     /// What an operand is that it takes for a command.
@@ -559,6 +561,7 @@ impl Program {
         joins_from: None,
         host_options: "",
         texts: "",
+        package_options: "",
         lists: "",
         commands: CommandOperands::None,
         instructed_by: "",

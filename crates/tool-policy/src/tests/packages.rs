@@ -171,3 +171,86 @@ fn a_package_with_a_slash_is_another_one() {
         ("npx eslint src*", &["npx eslint src/a"], &[]),
     ]);
 }
+
+/// A package that is run, or from which a project is made, is code.
+#[test]
+fn no_star_makes_a_package_that_is_run_a_repository_or_a_folder() {
+    let others = ["acme-x/evil", "acme-x/../evil", "acme-/evil", "acme-x@.evil", "acme-x@.", "acme-x@..", "acme-x@a/b"];
+    for rule in [
+        "bun create acme-*",
+        "bun x acme-*",
+        "bunx acme-*",
+        "deno run npm:acme-*",
+        "npm create acme-*",
+        "npm exec -- acme-*",
+        "npm exec --package acme-* acme",
+        "npm exec --package=acme-* acme",
+        "npm exec --yes acme-*",
+        "npm exec acme-*",
+        "npm init acme-*",
+        "npm x acme-*",
+        "npx --package acme-* acme",
+        "npx --package=acme-* acme",
+        "npx -p acme-* acme",
+        "npx -y acme-*",
+        "npx acme-*",
+        "npx acme-* --check",
+        "pipx run --spec acme-* acme",
+        "pipx run --spec=acme-* acme",
+        "pipx run acme-*",
+        "pnpm create acme-*",
+        "pnpm dlx --package=acme-* acme",
+        "pnpm dlx acme-*",
+        "pnpm exec acme-*",
+        "uv run --with acme-* x.py",
+        "uv run --with=acme-* x.py",
+        "uv tool run acme-*",
+        "uvx --from acme-* acme",
+        "uvx --from=acme-* acme",
+        "uvx --with=acme-* acme",
+        "uvx acme-*",
+        "yarn create acme-*",
+        "yarn dlx acme-*",
+    ] {
+        let call = |package: &str| rule.replace("acme-*", package);
+        let refused = others.map(call);
+        let granted = ["acme-x", "acme-x@1.2"].map(call);
+        families(&[(rule, &granted.each_ref().map(String::as_str), &refused.each_ref().map(String::as_str))]);
+        let covers = |child: &str| {
+            let pattern = |rule: &str| ToolPattern::parse(&format!("Bash({rule})")).unwrap();
+            BOT.covers(&pattern(rule), &pattern(child))
+        };
+        assert!(covers(&granted[0]), "{rule}");
+        for child in refused {
+            assert!(!covers(&child), "{rule}: {child}");
+        }
+    }
+    families(&[
+        ("npm exec @acme/*", &["npm exec @acme/x"], &["npm exec @acme/x/evil", "npm exec @acme/x@.evil"]),
+        ("npm exec @acme*", &["npm exec @acme/x"], &["npm exec @acme/x/y"]),
+        ("npm exec *", &["npm exec a/b"], &[]),
+        ("npx -y eslint src*", &["npx -y eslint src/a"], &[]),
+        ("npx acme-* src/*", &["npx acme-x src/a/b"], &["npx acme-x/evil src/a"]),
+        ("uvx ruff check src*", &["uvx ruff check src/a"], &[]),
+        ("deno run main*", &["deno run main/x.ts"], &[]),
+        ("npm -w packages/* test", &["npm -w packages/a test"], &[]),
+    ]);
+}
+
+/// For npm a version that begins with a dot is a folder, which runs code when it is installed.
+#[test]
+fn a_version_of_a_package_is_no_folder() {
+    for head in ["npm install", "npm i", "pnpm add", "yarn add", "bun add", "npm update"] {
+        for (rule, package) in
+            [("acme-*", "acme-x"), ("acme-x@*", "acme-x"), ("@acme/*", "@acme/x"), ("@acme/x@*", "@acme/x")]
+        {
+            let call = |version: &str| format!("{head} {package}@{version}");
+            let refused = [call("."), call(".."), call(".evil"), format!("{} {package}@.evil", call("1"))];
+            families(&[(
+                &format!("{head} {rule}"),
+                &[&call("1.2"), &call("~1.2"), &call("latest")],
+                &refused.each_ref().map(String::as_str),
+            )]);
+        }
+    }
+}
