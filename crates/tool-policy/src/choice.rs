@@ -215,6 +215,7 @@ fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {
     let is_flags = letters.is_some_and(|letters| letters.chars().all(flags));
     // All options with a value are known of an interpreter whose harmless ones are not listed.
     let knows_all = program.interpreter && known.is_none();
-    let has_none = name.is_empty() || name.contains('=') || is_switch || is_flags || knows_all;
+    let is_negated = program.is_git() && name.starts_with("no-");
+    let has_none = name.is_empty() || name.contains('=') || is_negated || is_switch || is_flags || knows_all;
     has_none.then_some(false)
 }

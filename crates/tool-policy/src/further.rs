@@ -130,6 +130,7 @@ fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
     if is_of_refs {
         return rule.iter().any(overwrites).then_some(0);
     }
-    let is_verb = |word: &&String| [program.alike, program.commanded].iter().any(|list| programs::contains(list, word));
-    own.iter().position(is_verb)
+    let is_one = |name: &str| [program.alike, program.commanded].iter().any(|list| programs::contains(list, name));
+    let full = |at: usize| at.checked_sub(1).map(|before| format!("{}-{}", own[before], own[at]));
+    (0..own.len()).find(|at| is_one(own[*at]) || full(*at).is_some_and(|full| is_one(&full)))
 }

@@ -12,7 +12,8 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 }
 
 /// The same with the other names that npm and its like have for them.
-const MODULES: Names = "add get i in install link ln r remove rm un uninstall unlink up update upgrade";
+const MODULES: Names =
+    "add get i in install install-test it link ln pack r rb rebuild remove rm un uninstall unlink up update upgrade";
 
 const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
     Program {

@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
         worktree",
-    alike: "push remove send-pack",
+    alike: "cherry-pick deinit merge push rebase remote-prune remote-update remove revert send-pack",
     valued_by: &[
         ("push send-pack", "-o --exec --push-option --receive-pack --repo"),
         (

@@ -1,8 +1,7 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
 use super::{
-    Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, PACKAGES, Program, closed, executes,
-    writes,
+    Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, Program, closed, executes, writes,
 };
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
@@ -66,6 +65,8 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+const RUNTIME_PACKAGES: Names = "a add cache i install link r remove rm trust uninstall unlink up update upgrade";
+
 const DENO_VALUED: Names = "cert config conditions ext import-map lock log-level location preload v8-flags";
 
 const fn runtime(names: &'static [&'static str], options: Options) -> Program {
@@ -73,7 +74,7 @@ const fn runtime(names: &'static [&'static str], options: Options) -> Program {
         subcommands: true,
         starts: Some("c create x"),
         package_options: "-p --package",
-        alike: PACKAGES,
+        alike: RUNTIME_PACKAGES,
         commands: CommandOperands::Specifiers,
         options,
         ..closed(Class::Runs, names, &RUNTIME)

@@ -49,8 +49,8 @@ static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
 pub(crate) type Names = &'static str;
 
 /// Subcommands of package managers that do the same with each package.
-const PACKAGES: Names =
-    "add download fetch get i inject install purge reinstall remove rm uninstall up update upgrade wheel";
+const PACKAGES: Names = "add download fetch get i inject install pin purge reinstall remove rm uninject uninstall unpin up update upgrade \
+    wheel";
 
 /// Returns whether a name is one of `names`.
 pub(crate) fn contains(names: Names, name: &str) -> bool {
@@ -92,7 +92,8 @@ pub(crate) struct Program {
     /// First operands behind which the second one determines its effect, too (`gh pr list`), and `FIRST-SECOND`, behind which the third one
     /// does.
     pub groups: Names,
-    /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`).
+    /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`), and
+    /// `FIRST-SECOND` (`git remote prune`).
     pub alike: Names,
     /// Subcommands of which a further operand is a command, so that a star within a word, or behind an option, stands for none (`tmux
     /// new-session -s bot-*`). `*`: those of every call.

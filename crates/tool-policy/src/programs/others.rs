@@ -1,9 +1,7 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{
-    Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, PACKAGES, Program, closed, executes, steers, writes,
-};
+use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers, writes};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -37,7 +35,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
     Program {
         subcommands: true,
-        alike: PACKAGES,
+        alike: "autopurge autoremove build-dep download install purge reinstall remove satisfy source upgrade",
         commands: CommandOperands::Packages,
         ..closed(Class::Runs, &["apt", "apt-get"], &APT)
     },
@@ -46,7 +44,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
             repo-autolink repo-deploy-key repo-gitignore repo-license ruleset run search secret ssh-key variable workflow",
-        alike: "create upload",
+        alike: "create edit upload",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
         texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
@@ -60,7 +58,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "bundle services",
-        alike: PACKAGES,
+        alike: "cleanup fetch install kill link ln pin reinstall remove restart rm services-run start stop tap uninstall unlink unpin untap \
+            upgrade",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
     },
@@ -96,7 +95,12 @@ pub(super) const TABLE: &[Program] = &[
         options: Options::new(&[executes("D", "D"), executes("w", "w")], "abCDEeFfGIiJjKMmNnOPRrSsTtVWwYZz"),
         ..closed(Class::Unknown, &["ssh-keygen"], &SSH_KEYGEN)
     },
-    Program { subcommands: true, ..over_socket(&["busctl", "gdbus", "loginctl"], &BUS) },
+    Program {
+        subcommands: true,
+        alike: "activate attach disable-linger enable-linger kill-session kill-user lock-session terminate-seat terminate-session \
+            terminate-user unlock-session",
+        ..over_socket(&["busctl", "gdbus", "loginctl"], &BUS)
+    },
     over_socket(&["dbus-send"], &BUS),
     Program { subcommands: true, ..over_socket(&["pactl", "playerctl"], &DESKTOP) },
     over_socket(&["xdg-open"], &DESKTOP),

@@ -9,7 +9,8 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "down kill pause pull push restart rm rmi start stop unpause up",
+        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable init kill mount pause promote pull push \
+            remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         starts: Some("exec run"),
         own_operand: true,
@@ -30,7 +31,7 @@ pub(super) const TABLE: &[Program] = &[
     containers(&["docker-compose"]),
     Program {
         subcommands: true,
-        alike: "autoscale cordon delete drain pause restart resume scale uncordon undo",
+        alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,
@@ -44,14 +45,16 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "metadata plugins providers state workspace",
+        alike: "state-rm",
         options: Options::ONE_DASH,
         ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM)
     },
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "condrestart disable enable force-reload kill mask reenable reload reload-or-restart reset-failed restart revert start stop \
-            try-reload-or-restart try-restart unmask",
+        alike: "add-requires add-wants clean condreload condrestart condstop disable edit enable force-reload freeze import-environment isolate \
+            kill link mask preset reenable reload reload-or-restart reset-failed restart revert start stop thaw try-reload-or-restart \
+            try-restart unmask unset-environment",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
     },

@@ -353,3 +353,94 @@ fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
         families(&[(&format!("{head} --format *"), &[], &refused.each_ref().map(String::as_str))]);
     }
 }
+
+/// Whatever the name of the subcommand is.
+#[test]
+fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
+    for (program, verbs) in [
+        ("apt", &["autopurge", "autoremove", "build-dep", "purge", "satisfy", "source"][..]),
+        ("apt-get", &["autoremove", "build-dep", "remove"]),
+        ("brew", &["cleanup", "link", "pin", "services restart", "services run", "services stop", "unlink", "untap"]),
+        ("bun", &["a", "add", "link", "r", "remove", "update"]),
+        (
+            "docker",
+            &[
+                "compose build",
+                "compose create",
+                "compose scale",
+                "compose wait",
+                "container update",
+                "image remove",
+                "image rm",
+                "network remove",
+                "node demote",
+                "plugin disable",
+                "save",
+                "service rollback",
+                "service scale",
+                "stack remove",
+                "update",
+                "volume remove",
+                "volume rm",
+                "wait",
+            ],
+        ),
+        ("gh", &["issue edit"]),
+        ("git", &["cherry-pick", "merge", "rebase", "remote prune", "revert", "submodule deinit", "worktree remove"]),
+        (
+            "kubectl",
+            &[
+                "certificate approve",
+                "certificate deny",
+                "edit deploy",
+                "expose deploy",
+                "patch deploy",
+                "scale deploy",
+            ],
+        ),
+        ("loginctl", &["kill-user", "terminate-session", "terminate-user"]),
+        ("npm", &["install-test", "it", "link", "pack", "rb", "rebuild", "uninstall"]),
+        ("pipx", &["inject", "pin", "uninject", "upgrade"]),
+        ("pnpm", &["link", "rebuild", "unlink"]),
+        ("podman", &["image untag", "umount", "untag", "volume rm"]),
+        (
+            "systemctl",
+            &[
+                "add-wants",
+                "clean",
+                "condstop",
+                "edit",
+                "freeze",
+                "isolate",
+                "link",
+                "preset",
+                "thaw",
+                "unset-environment",
+            ],
+        ),
+        ("terraform", &["state rm"]),
+    ] {
+        for verb in verbs {
+            let head = format!("{program} {verb}");
+            let one = format!("{head} acme-x");
+            families(&[
+                (
+                    &format!("{head} acme-*"),
+                    &[&one, &format!("{one} acme-y")],
+                    &[&format!("{one} db"), &format!("{one} acme-y db")],
+                ),
+                (&format!("{head} *"), &[&one, &format!("{one} db")], &[]),
+            ]);
+        }
+    }
+    families(&[
+        ("docker service scale web=*", &["docker service scale web=3"], &["docker service scale web=3 db=0"]),
+        (
+            "docker update --restart no web-*",
+            &["docker update --restart no web-1"],
+            &["docker update --restart no web-1 db"],
+        ),
+        ("git merge bot/*", &["git merge bot/x --no-ff -m y"], &["git merge bot/x main"]),
+        ("git rebase origin/*", &["git rebase origin/main"], &["git rebase origin/main main"]),
+    ]);
+}
