@@ -3,7 +3,7 @@
 use crate::choice;
 use crate::hosts;
 use crate::operands;
-use crate::programs::{self, Class, CommandOperands, Program, git};
+use crate::programs::{self, Class, CommandOperands, Names, Program, git};
 use crate::wildcard::{STAR, Wildcard};
 
 /// The operands of a rule that ends in a star, if that star does not stand for any further ones.
@@ -12,8 +12,43 @@ struct Named<'a> {
     own: Vec<&'a String>,
     /// The subcommand that does the same with each operand behind it.
     verb: Option<&'a str>,
-    /// The one that a further operand must be like. `None`: there may be no further one.
-    like: Option<&'a String>,
+    /// What a further operand may be.
+    further: Further<'a>,
+}
+
+/// What an operand of a call may be that the rule does not name.
+#[derive(Clone, Copy)]
+enum Further<'a> {
+    /// There may be none.
+    None,
+    /// One like this.
+    Like(&'a String),
+    /// A name like the first of these, or an assignment like the second one. `None`: any.
+    LikeEither(Option<&'a String>, Option<&'a String>),
+}
+
+impl<'a> Further<'a> {
+    /// Returns the names and assignments that are like the last ones of these operands.
+    fn like_last(operands: &[&'a String]) -> Self {
+        let last = |assigns: bool| operands.iter().rev().find(|word| is_assignment(word) == assigns).copied();
+        Self::LikeEither(last(false), last(true))
+    }
+
+    fn allows(self, word: &str, is_like: impl Fn(&String) -> bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Like(own) => is_like(own),
+            Self::LikeEither(name, assignment) => {
+                let own = if is_assignment(word) { assignment } else { name };
+                own.is_none_or(is_like)
+            }
+        }
+    }
+}
+
+/// Returns whether a word sets a name or takes it away: `tier=web`, `tier-`.
+fn is_assignment(word: &str) -> bool {
+    word.contains('=') || word.ends_with('-')
 }
 
 /// Returns the first operand of a call for which no word of the rule stands, although its text matches.
@@ -24,7 +59,7 @@ pub(super) fn other<'a>(
     only_reads: impl Fn() -> bool + Copy,
 ) -> Option<&'a String> {
     let (rule, call) = from_subcommand(program, rule, call);
-    let Named { own, verb, like } = named(program, rule).filter(|_| !only_reads())?;
+    let Named { own, verb, further } = named(program, rule).filter(|_| !only_reads())?;
     let operands: Vec<&String> = match verb {
         // Behind those files the words are the program's.
         Some("run") if program.commands == CommandOperands::Sources => operands::sources(call).collect(),
@@ -45,7 +80,7 @@ pub(super) fn other<'a>(
             next += at + 1;
             false
         }
-        None => !like.is_some_and(|like| stands_for(like, word)),
+        None => !further.allows(word, |own| stands_for(own, word)),
     })
 }
 
@@ -100,12 +135,17 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     let verb = verb(program, rule, &own);
     let verb_name = verb.map(|at| own[at].as_str());
     if verb_name.is_some_and(|verb| programs::contains(program.commanded, verb)) || program.commanded == "*" {
-        return Some(Named { own, verb: verb_name, like: None });
+        return Some(Named { own, verb: verb_name, further: Further::None });
+    }
+    let behind = verb.map_or(&own[..0], |at| &own[at + 1..]);
+    if verb.is_some_and(|at| !behind.is_empty() && is_listed(program.assigning, &own, at)) {
+        let further = Further::like_last(behind);
+        return Some(Named { own, verb: verb_name, further });
     }
     // The letter before the last word may have a value elsewhere only (`docker rm -l bot-*`).
     let last_value = Some(last).filter(|_| !is_word && !last.starts_with('-'));
-    if let Some(like) = verb.and_then(|at| own[at + 1..].last().copied().or(last_value)) {
-        return Some(Named { own, verb: verb_name, like: Some(like) });
+    if let Some(like) = verb.and_then(|_| behind.last().copied().or(last_value)) {
+        return Some(Named { own, verb: verb_name, further: Further::Like(like) });
     }
     // `truncate log --size=*`
     let names_text = before.iter().any(|word| programs::contains(program.texts, word));
@@ -113,7 +153,7 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     (program.class == Class::Changes && last.starts_with('-') && names_more).then_some(Named {
         own,
         verb: None,
-        like: None,
+        further: Further::None,
     })
 }
 
@@ -130,7 +170,13 @@ fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
     if is_of_refs {
         return rule.iter().any(overwrites).then_some(0);
     }
-    let is_one = |name: &str| [program.alike, program.commanded].iter().any(|list| programs::contains(list, name));
-    let full = |at: usize| at.checked_sub(1).map(|before| format!("{}-{}", own[before], own[at]));
-    (0..own.len()).find(|at| is_one(own[*at]) || full(*at).is_some_and(|full| is_one(&full)))
+    let lists = [program.alike, program.assigning, program.commanded];
+    (0..own.len()).find(|at| lists.iter().any(|list| is_listed(list, own, *at)))
+}
+
+/// Returns whether a list of subcommands has the operand at an index, or that with the one before it (`remote-prune`).
+fn is_listed(list: Names, operands: &[&String], at: usize) -> bool {
+    let full = |before: usize| format!("{}-{}", operands[before], operands[at]);
+    programs::contains(list, operands[at])
+        || at.checked_sub(1).is_some_and(|before| programs::contains(list, &full(before)))
 }

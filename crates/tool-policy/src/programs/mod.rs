@@ -95,6 +95,9 @@ pub(crate) struct Program {
     /// Subcommands that do the same with each operand behind them, so that further ones must be like a rule's (`apt install acme-*`), and
     /// `FIRST-SECOND` (`git remote prune`).
     pub alike: Names,
+    /// The same with assignments behind the names (`kubectl label pod web-1 tier=a env-`): each kind must be like the rule's own. A rule without
+    /// an assignment leaves them open.
+    pub assigning: Names,
     /// Subcommands of which a further operand is a command, so that a star within a word, or behind an option, stands for none (`tmux
     /// new-session -s bot-*`). `*`: those of every call.
     pub commanded: Names,
@@ -546,6 +549,7 @@ impl Program {
         subcommands: false,
         groups: "",
         alike: "",
+        assigning: "",
         commanded: "",
         valued_by: &[],
         shell: false,

@@ -32,6 +32,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
+        assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         starts: Some("exec run"),
         own_operand: true,
@@ -55,6 +56,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: "add-requires add-wants clean condreload condrestart condstop disable edit enable force-reload freeze import-environment isolate \
             kill link mask preset reenable reload reload-or-restart reset-failed restart revert start stop thaw try-reload-or-restart \
             try-restart unmask unset-environment",
+        assigning: "set-environment set-property",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
     },

@@ -444,3 +444,53 @@ fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
         ("git rebase origin/*", &["git rebase origin/main"], &["git rebase origin/main main"]),
     ]);
 }
+
+/// `kubectl set image deploy/web web=acme/x`: a name, and what is set there.
+#[test]
+fn each_further_assignment_is_like_the_rules() {
+    for (head, rule, granted, refused) in [
+        (
+            "kubectl set image deploy/web",
+            "web=acme/*",
+            &["web=acme/x"][..],
+            &["web=acme/x sidecar=evil.com/x", "web=acme/x deploy/db", "web=acme/x web=evil.com/x"][..],
+        ),
+        ("kubectl set env deploy/web", "A=*", &["A=1"], &["A=1 B=2", "A=1 deploy/db", "A=1 B-"]),
+        (
+            "kubectl label pod web-1",
+            "tier=*",
+            &["tier=a", "tier=a --overwrite"],
+            &["tier=a env-", "tier=a db", "tier=a env=b"],
+        ),
+        ("kubectl annotate pod web-1", "note=*", &["note=a"], &["note=a other-", "note=a db"]),
+        ("kubectl taint nodes node-1", "k=*", &["k=a:NoExecute"], &["k=a:NoExecute node-2", "k=a:NoExecute env2=x"]),
+        (
+            "systemctl set-property bot-1",
+            "CPUQuota=*",
+            &["CPUQuota=5%"],
+            &["CPUQuota=5% MemoryMax=1", "CPUQuota=5% sshd"],
+        ),
+        ("systemctl set-environment", "A=*", &["A=1"], &["A=1 PATH=x"]),
+        ("kubectl label pod", "web-*", &["web-1 tier=a env-", "web-1 web-2 tier=a"], &["web-1 db tier=a"]),
+        ("kubectl set image", "deploy/web-*", &["deploy/web-1 web=acme/x"], &["deploy/web-1 deploy/db web=acme/x"]),
+        (
+            "kubectl label pod",
+            "web-* tier=a -n *",
+            &["web-1 tier=a -n x"],
+            &["web-1 tier=a -n x db", "web-1 tier=a -n x env-"],
+        ),
+        ("kubectl label pod", "*", &["web-1 tier=a env-", "web-1 db tier=a"], &[]),
+    ] {
+        let calls = |calls: &[&str]| calls.iter().map(|call| format!("{head} {call}")).collect::<Vec<_>>();
+        let (granted, refused) = (calls(granted), calls(refused));
+        let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
+        let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+        families(&[(&format!("{head} {rule}"), &granted, &refused)]);
+    }
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    let maker = "Bash(kubectl set image deploy/web web=acme/*)";
+    assert!(covers(maker, "Bash(kubectl set image deploy/web web=acme/x)"));
+    assert!(!covers(maker, "Bash(kubectl set image deploy/web web=acme/x sidecar=*)"));
+    assert!(!covers(maker, "Bash(kubectl set image deploy/web web=acme/x *)"));
+}
