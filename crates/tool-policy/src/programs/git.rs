@@ -340,8 +340,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
     forcing(&"mv", &[destroys("f", "force")], ""),
     forcing(&"replace", &[destroys("d", "delete"), destroys("f", "force"), destroys("e", "edit")], ""),
     subcommands(CHANGES, &["rerere", "restore", "revert", "sparse-checkout"]),
-    // It also takes files that git ignores.
-    forcing(&"stash", &[destroys("a", "all")], "m"),
+    // It also takes files that git ignores. `list` and `show` take the options of `log` and `diff`.
+    forcing(
+        &"stash",
+        &[writes("", "output"), executes("", "ext-diff"), executes("", "textconv"), destroys("a", "all")],
+        "m",
+    ),
     anywhere(QUIET, forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], "")),
     anywhere(QUIET, forcing(&"rm", &[destroys("f", "force")], "")),
     subcommands(CHANGES, &["stripspace"]),

@@ -773,3 +773,20 @@ fn each_letter_with_a_value_is_known_by_its_long_name() {
         assert_eq!(missing, "", "{name}");
     }
 }
+
+/// `git stash list` is `git log`, and `git stash show` is `git diff`.
+#[test]
+fn a_star_of_git_stash_writes_and_runs_nothing() {
+    for rule in
+        ["git stash *", "git stash list *", "git stash show *", "git stash show -p *", "git stash list --format=*"]
+    {
+        let head = rule.trim_end_matches(['*', ' ']).replace("--format=", "--format=x");
+        let options = ["--output=todo.txt", "--output todo.txt", "--outp=x", "--ext-diff", "--ext", "--textconv"];
+        let refused = options.map(|option| format!("{head} {option}"));
+        families(&[(rule, &[&head], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("git stash show *", &["git stash show -p", "git stash show --text --stat"], &[]),
+        ("git stash show --output=x.diff *", &["git stash show --output=x.diff -p"], &[]),
+    ]);
+}
