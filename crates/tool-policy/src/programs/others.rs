@@ -70,7 +70,13 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["nix"], &NIX)
     },
     Program { commands: CommandOperands::Located, ..closed(Class::Runs, &["nix-shell"], &NIX) },
-    Program { local_sockets: true, commanded: "*", options: Options::new(&[], "cehpSstT"), ..starts(&["screen"]) },
+    Program {
+        local_sockets: true,
+        commanded: "*",
+        starts: Some(""),
+        options: Options::new(&[], "cehpSstT"),
+        ..closed(Class::Runs, &["screen"], &SCREEN)
+    },
     Program {
         local_sockets: true,
         commanded: "display-popup if if-shell new new-session neww new-window pipe-pane pipep popup respawn-pane respawn-window respawnp respawnw \
@@ -191,6 +197,15 @@ const NIX: HarmlessOptions = HarmlessOptions {
     long: "dry-run help json offline print-build-logs quiet verbose version",
     switches: "dry-run help json offline print-build-logs quiet verbose version",
     targets: true,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option gives commands, a file of them, or the shell that it starts, or writes a file. Behind an operand the words are a command's.
+const SCREEN: HarmlessOptions = HarmlessOptions {
+    flags: "AaDdilmqrRUvx",
+    values: "ehpSTt",
+    clusters: true,
+    end: OptionsEnd::Operand(1),
     ..HarmlessOptions::NONE
 };
 

@@ -239,8 +239,19 @@ fn a_star_in_a_name_lets_no_command_follow() {
         ("tmux split-window -t bot-*", "tmux split-window -t bot-1"),
         ("tmux splitw -h -t bot-*", "tmux splitw -h -t bot-1"),
     ] {
-        let refused =
-            ["evil", "bot-2", "bot-1", "evil␣x", "bot-2␣;␣evil", "-- evil", "ls"].map(|more| format!("{call} {more}"));
+        let refused = [
+            "evil",
+            "bot-2",
+            "bot-1",
+            "evil␣x",
+            "bot-2␣;␣evil",
+            "-- evil",
+            "ls",
+            "-n -x evil",
+            "-n -n evil",
+            "-t -t evil",
+        ]
+        .map(|more| format!("{call} {more}"));
         families(&[(rule, &[call], &refused.each_ref().map(String::as_str))]);
     }
     families(&[

@@ -29,7 +29,6 @@ const OTHERS: &[&str] = &[
     "python2",
     "python3",
     "ruby",
-    "screen",
     "setarch",
     "setpriv",
     "sh",
@@ -760,8 +759,14 @@ fn a_rule_covers_no_subcommand_with_options_that_it_does_not_grant() {
 #[test]
 fn each_letter_with_a_value_is_known_by_its_long_name() {
     /// Letters without a long name, or with the same one.
-    const ALONE: &[(&str, &str)] =
-        &[("kubectl", "v"), ("pytest", "kmr"), ("ssh-keygen", "abCEfFmNPt"), ("tmux", "ElnsSxy"), ("npx", "dhqsv")];
+    const ALONE: &[(&str, &str)] = &[
+        ("kubectl", "v"),
+        ("pytest", "kmr"),
+        ("screen", "ehpSTt"),
+        ("ssh-keygen", "abCEfFmNPt"),
+        ("tmux", "ElnsSxy"),
+        ("npx", "dhqsv"),
+    ];
     for name in [Class::Runs, Class::Unknown].into_iter().flat_map(programs::names_of) {
         let Some(known) = programs::named(name).harmless else { continue };
         let alone = ALONE.iter().find(|(program, _)| *program == name).map_or("", |(_, letters)| letters);
@@ -788,5 +793,23 @@ fn a_star_of_git_stash_writes_and_runs_nothing() {
     families(&[
         ("git stash show *", &["git stash show -p", "git stash show --text --stat"], &[]),
         ("git stash show --output=x.diff *", &["git stash show --output=x.diff -p"], &[]),
+    ]);
+}
+
+#[test]
+fn a_star_of_screen_gives_no_command_and_no_shell() {
+    for (rule, call) in [
+        ("screen -dmS bot-*", "screen -dmS bot-1"),
+        ("screen -S bot *", "screen -S bot"),
+        ("screen -d -m *", "screen -d -m"),
+    ] {
+        let options =
+            ["-s evil", "-sevil", "-c evil", "-X exec␣evil", "-X stuff id", "-L", "-Logfile x", "-Q x", "-qs evil"];
+        let refused = options.map(|option| format!("{call} {option}"));
+        families(&[(rule, &[call, &format!("{call} -t x -U")], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("screen -dmS bot ls *", &["screen -dmS bot ls -la -s x"], &[]),
+        ("screen -S bot -X stuff *", &["screen -S bot -X stuff x"], &[]),
     ]);
 }
