@@ -42,10 +42,13 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
     let behind = containers::from_subcommand(program, arguments).len();
     let front = if behind == 0 { 0 } else { arguments.len() - behind };
     let takes_next = |at: usize| {
-        let option = &arguments[at];
-        let is_known =
-            takes_next_of(program, &arguments[..at], option) || (at < front && takes_next_in_front(program, option));
-        if is_known { Some(true) } else { takes_next_anywhere(program, option) }
+        let (before, option) = (&arguments[..at], &arguments[at]);
+        match () {
+            () if is_of(program.bare_by, before, option) => Some(false),
+            () if is_of(program.valued_by, before, option) => Some(true),
+            () if at < front && takes_next_in_front(program, option) => Some(true),
+            () => takes_next_anywhere(program, option),
+        }
     };
     let is_operand = |(word, place): (&String, Place)| match word.starts_with('-') {
         true => place.behind_dashes,
@@ -97,7 +100,7 @@ fn places(words: &[String], takes_next: impl Fn(usize) -> Option<bool>) -> Vec<P
 /// Returns whether the last one of a rule's words may be an option with its value behind it.
 pub(crate) fn may_take_next(program: &Program, rule: &[String]) -> bool {
     let Some((option, before)) = rule.split_last().filter(|(option, _)| is_option(option)) else { return false };
-    let is_known = takes_next_of(program, before, option);
+    let is_known = is_of(program.valued_by, before, option);
     // All those of its subcommands are known.
     let is_open = !program.is_git() && program.commanded.is_empty();
     match takes_next(program, option) {
@@ -182,13 +185,13 @@ fn takes_next_in_front(program: &Program, option: &str) -> bool {
     program.container.is_some_and(|known| programs::contains(known.valued, option))
 }
 
-/// Returns whether the word behind an option of the subcommand among `before` is its value.
-fn takes_next_of(program: &Program, before: &[String], option: &str) -> bool {
+/// Returns whether an option is one of those that a table has for the subcommand among `before`.
+fn is_of(table: &[(Names, Names)], before: &[String], option: &str) -> bool {
     let is_it = |names: Names| before.iter().any(|word| programs::contains(names, word));
     // A long name may be abbreviated.
     let is_one =
         |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
-    program.valued_by.iter().any(|(names, options)| options.split_whitespace().any(is_one) && is_it(names))
+    table.iter().any(|(names, options)| options.split_whitespace().any(is_one) && is_it(names))
 }
 
 fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {

@@ -170,6 +170,11 @@ fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
     if is_of_refs {
         return rule.iter().any(overwrites).then_some(0);
     }
+    // Behind the name of a new branch is where it begins.
+    let is_new = |word: &String| ["-b", "-B", "--orphan"].contains(&word.as_str());
+    if program.is_git() && own.first().is_some_and(|word| *word == "checkout") && rule.iter().any(is_new) {
+        return None;
+    }
     let lists = [program.alike, program.assigning, program.commanded];
     (0..own.len()).find(|at| lists.iter().any(|list| is_listed(list, own, *at)))
 }

@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
         worktree",
-    alike: "cherry-pick deinit merge push rebase remote-prune remote-update remove revert send-pack",
+    alike: "checkout cherry-pick deinit merge push rebase remote-prune remote-update remove revert send-pack",
     valued_by: &[
         ("push send-pack", "-o --exec --push-option --receive-pack --repo"),
         (
@@ -25,6 +25,8 @@ pub(super) const TABLE: &[Program] = &[Program {
             "-F -m -u --contains --file --format --merged --message --no-contains --no-merged --points-at --set-upstream-to --sort",
         ),
     ],
+    // `--merge`
+    bare_by: &[("checkout rebase", "-m")],
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[

@@ -103,6 +103,8 @@ pub(crate) struct Program {
     pub commanded: Names,
     /// Subcommands, each with its options whose value is the next word.
     pub valued_by: &'static [(Names, Names)],
+    /// Subcommands, each with its options that have no value, though those of other subcommands have one.
+    pub bare_by: &'static [(Names, Names)],
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -552,6 +554,7 @@ impl Program {
         assigning: "",
         commanded: "",
         valued_by: &[],
+        bare_by: &[],
         shell: false,
         interpreter: false,
         loads_from_folder: false,

@@ -35,9 +35,10 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Added, ..closed(Class::Runs, EDITORS, &EDITOR) },
     Program {
         subcommands: true,
-        alike: "autopurge autoremove build-dep download install purge reinstall remove satisfy source upgrade",
+        alike: "auto autopurge autoremove build-dep download hold install manual markauto purge reinstall remove satisfy source unhold \
+            unmarkauto upgrade",
         commands: CommandOperands::Packages,
-        ..closed(Class::Runs, &["apt", "apt-get"], &APT)
+        ..closed(Class::Runs, &["apt", "apt-get", "apt-mark"], &APT)
     },
     // Behind `--` are options of `git clone`.
     Program {

@@ -28,7 +28,10 @@ pub(super) const TABLE: &[Program] = &[
             quadlet secret service stack swarm system system-connection trust trust-key trust-signer volume",
         ..containers(&["docker", "podman"])
     },
-    containers(&["docker-compose"]),
+    Program {
+        alike: "build create down kill pause pull push restart rm scale start stop unpause up wait",
+        ..containers(&["docker-compose"])
+    },
     Program {
         subcommands: true,
         alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
@@ -118,7 +121,7 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
         ("config", "", "environment hash images profiles services volumes"),
         ("exec run", "T", ""),
     ],
-    bare: "abort-on-container-exit always-recreate-deps build detach force-recreate help no-build no-color no-deps no-recreate no-start \
+    bare: "abort-on-container-exit always-recreate-deps build d detach force-recreate help no-build no-color no-deps no-recreate no-start \
         no-trunc quiet quiet-pull timestamps version wait",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE

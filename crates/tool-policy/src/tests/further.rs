@@ -371,6 +371,7 @@ fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
     for (program, verbs) in [
         ("apt", &["autopurge", "autoremove", "build-dep", "purge", "satisfy", "source"][..]),
         ("apt-get", &["autoremove", "build-dep", "remove"]),
+        ("apt-mark", &["auto", "hold", "manual", "unhold"]),
         ("brew", &["cleanup", "link", "pin", "services restart", "services run", "services stop", "unlink", "untap"]),
         ("bun", &["a", "add", "link", "r", "remove", "update"]),
         (
@@ -396,6 +397,7 @@ fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
                 "wait",
             ],
         ),
+        ("docker-compose", &["build", "create", "restart", "scale", "wait"]),
         ("gh", &["issue edit"]),
         ("git", &["cherry-pick", "merge", "rebase", "remote prune", "revert", "submodule deinit", "worktree remove"]),
         (
@@ -452,7 +454,23 @@ fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
             &["docker update --restart no web-1 db"],
         ),
         ("git merge bot/*", &["git merge bot/x --no-ff -m y"], &["git merge bot/x main"]),
-        ("git rebase origin/*", &["git rebase origin/main"], &["git rebase origin/main main"]),
+        (
+            "git checkout bot/*",
+            &["git checkout bot/x", "git checkout bot/x -q"],
+            &[
+                "git checkout bot/x -m .",
+                "git checkout bot/x .",
+                "git checkout bot/x -- notes",
+                "git checkout bot/x -q notes",
+            ],
+        ),
+        ("git checkout -b bot/*", &["git checkout -b bot/x origin/main"], &[]),
+        ("git checkout HEAD notes/*", &["git checkout HEAD notes/a notes/b"], &["git checkout HEAD notes/a todo.txt"]),
+        (
+            "git rebase origin/*",
+            &["git rebase origin/main", "git rebase origin/main -m"],
+            &["git rebase origin/main main", "git rebase origin/main -m main", "git rebase origin/main --onto x main"],
+        ),
     ]);
 }
 
