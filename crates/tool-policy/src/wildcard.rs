@@ -192,13 +192,22 @@ impl Wildcard {
     /// Returns the same where each star before the end stands for operands only: for no option, and directly behind an option for one
     /// word.
     pub(super) fn matches_operands(&self, text: &str) -> bool {
-        fits(&self.parts, self.tail, text, stands_for_operands)
+        self.matches_whole_words(text, stands_for_operands)
     }
 
     /// Returns the same where each star before the end stands for one operand, or for a part of one.
     pub(super) fn matches_single_operands(&self, text: &str) -> bool {
-        fits(&self.parts, self.tail, text, |before, stands_for| {
+        self.matches_whole_words(text, |before, stands_for| {
             stands_for_operands(before, stands_for) && !stands_for.contains(BREAK)
+        })
+    }
+
+    /// Returns the same where `allows` says of each star before the end whether it may stand for a text, up to the end of its word: with
+    /// `*v` a `-` is an option.
+    fn matches_whole_words(&self, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
+        fits_where(&self.parts, self.tail, text, |_, before, stands_for, behind| {
+            let rest = |behind: &str| behind.split(BREAK).next().map(ToOwned::to_owned).unwrap_or_default();
+            behind.is_none_or(|behind| allows(before, &format!("{stands_for}{}", rest(behind))))
         })
     }
 

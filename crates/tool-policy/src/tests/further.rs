@@ -213,6 +213,19 @@ fn a_child_with_a_star_in_an_option_names_nothing_more() {
         ("truncate log --size=*", "truncate log --size=0 -c*", "truncate log --size=0 -c notes.md"),
         ("docker rm web-*", "docker rm web-1 -q*", "docker rm web-1 -q db"),
         ("systemctl restart bot-*", "systemctl restart bot-1 -n *", "systemctl restart bot-1 -n 5 sshd"),
+        (
+            "git branch -D bot/*",
+            "git branch -D bot/x --format --format *",
+            "git branch -D bot/x --format --format main",
+        ),
+        ("git branch -D bot/*", "git branch -D bot/x --format --sort main", "git branch -D bot/x --format --sort main"),
+        ("npm install acme-*", "npm install acme-x --loglevel --omit *", "npm install acme-x --loglevel --omit evil"),
+        ("npm install acme-*", "npm install acme-x --omit --omit evil", "npm install acme-x --omit --omit evil"),
+        ("npm install acme-*", "npm install acme-x@.*", "npm install acme-x@.evil"),
+        ("npm exec acme-*", "npm exec acme-x/*", "npm exec acme-x/evil"),
+        ("docker volume remove bot-*", "docker volume remove bot-x *", "docker volume remove bot-x db"),
+        ("systemctl restart bot-*", "systemctl restart bot-1 -p -p *", "systemctl restart bot-1 -p -p sshd"),
+        ("docker run --rm -e * acme/x", "docker run --rm -e *v acme/x", "docker run --rm -e -v acme/x"),
     ] {
         let pattern = |rule: &str| ToolPattern::parse(&format!("Bash({rule})")).unwrap();
         let granted = matches!(start(&allowing(&[&format!("Bash({child})")]), call).location, Location::Outside(_));
