@@ -19,7 +19,7 @@ use crate::programs::{
 use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
-use crate::wildcard::{STAR, StarInWord, Wildcard, joined};
+use crate::wildcard::{STAR, StarInWord, Wildcard, joined, plain};
 
 /// Maximum length of a word that a rule with two stars in a word may search, in bytes.
 const LONGEST_SEARCHED: usize = 4096;
@@ -300,7 +300,7 @@ impl CommandRule {
 
     /// Returns whether the text of a call matches `words`, with what their stars may stand for.
     fn fits(&self, words: &Wildcard, text: &str) -> bool {
-        if (self.holds_code && !words.matches_plainly(text)) || !self.keeps_within_words(words, text) {
+        if !self.keeps_plain(words, text) || !self.keeps_within_words(words, text) {
             return false;
         }
         match self.stars {
@@ -313,6 +313,24 @@ impl CommandRule {
             Stars::SingleOperands => words.matches_single_operands(text),
             Stars::Nothing => false,
         }
+    }
+
+    /// Returns whether the rule names a package for its manager. Nothing else reads that name: `acme-x[extra]>=1.0`.
+    fn installs(&self) -> bool {
+        let entry = self.program().map(programs::by_base_name);
+        entry.is_some_and(|entry| {
+            entry.commands == CommandOperands::Specifiers && further::names_operand(entry, self.arguments())
+        })
+    }
+
+    /// Returns whether each star within a word that may be code stands for plain text.
+    fn keeps_plain(&self, words: &Wildcard, text: &str) -> bool {
+        let installs = self.installs();
+        let may_hold = |star: &StarInWord<'_>, letter| {
+            plain(letter) || (installs && !star.before.starts_with('-') && "[]<>!^".contains(letter))
+        };
+        !self.holds_code
+            || words.matches_within_words(text, |star| star.stands_for.chars().all(|letter| may_hold(star, letter)))
     }
 
     /// Returns whether each star within a word stands for a part of what the word names there: of a host, or of code that has no marks for
@@ -663,11 +681,13 @@ impl CommandRule {
 
     /// Returns whether stars within words of code stand for no more in `other`, whose own stars there stand for plain text.
     fn covers_code(&self, other: &Self) -> bool {
-        let words = || joined(&other.words).replace(STAR, if other.holds_code { "x" } else { "*" });
-        let keeps = || {
-            self.keeps_within_words(&self.granting, &words())
-                && (!self.holds_code || self.granting.matches_plainly(&words()))
+        let any = match other.holds_code {
+            true if other.installs() => "<",
+            true => "x",
+            false => "*",
         };
+        let words = || joined(&other.words).replace(STAR, any);
+        let keeps = || self.keeps_within_words(&self.granting, &words()) && self.keeps_plain(&self.granting, &words());
         self.granting_is_same(other) || keeps()
     }
 

@@ -211,11 +211,6 @@ impl Wildcard {
         })
     }
 
-    /// Returns the same where each star that is a part of a word stands for [`plain`] text there.
-    pub(super) fn matches_plainly(&self, text: &str) -> bool {
-        self.matches_within_words(text, |star| star.stands_for.chars().all(plain))
-    }
-
     /// Returns the same where `allows` says of each star that is a part of a word whether it may stand for a text there. One at
     /// the very end may stand for further words behind its own.
     pub(super) fn matches_within_words(&self, text: &str, allows: impl Fn(&StarInWord<'_>) -> bool) -> bool {

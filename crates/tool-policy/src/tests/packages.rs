@@ -254,3 +254,31 @@ fn a_version_of_a_package_is_no_folder() {
         }
     }
 }
+
+/// Nothing but the package manager reads them.
+#[test]
+fn a_star_stands_for_the_marks_of_versions_and_extras() {
+    families(&[
+        (
+            "pip install acme-*",
+            &["pip install acme-x[extra]", "pip install acme-x>=1.0", "pip install acme-x!=2 acme-y[a]<3"],
+            &[
+                "pip install acme-x;evil",
+                "pip install acme-x␣evil",
+                "pip install acme-x[a]@./evil",
+                "pip install acme-x[a] evil",
+                "pip install acme-x[a],evil",
+            ],
+        ),
+        ("npm install acme-*", &["npm install acme-x@^1.0", "npm install acme-x@>1"], &["npm install acme-x@^1/evil"]),
+        ("uv add acme-*", &["uv add acme-x[extra]>=1"], &["uv add acme-x$(id)", "uv add acme-x[a] evil"]),
+        ("python3 -m pip install acme-*", &["python3 -m pip install acme-x[extra]"], &[]),
+        ("npm run build-*", &["npm run build-x"], &["npm run build-x<y", "npm run build-x[a]"]),
+        ("npm exec acme-*", &["npm exec acme-x"], &["npm exec acme-x<y"]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    assert!(covers("Bash(pip install acme-*)", "Bash(pip install acme-x*)"));
+    assert!(covers("Bash(npm install acme-*)", "Bash(npm install acme-x@^1.0)"));
+    assert!(!covers("Bash(npm run * x-* y)", "Bash(npm run install x-* y)"));
+}
