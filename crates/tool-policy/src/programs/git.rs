@@ -326,7 +326,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
         QUIET,
         forcing(
             &"checkout",
-            &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan"), destroys("", "no-overlay")],
+            &[
+                destroys("f", "force"),
+                destroys("B", "B"),
+                destroys("", "orphan"),
+                destroys("", "no-overlay"),
+                destroys("", "pathspec-from-file"),
+            ],
             "b",
         ),
     ),

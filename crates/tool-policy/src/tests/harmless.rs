@@ -488,7 +488,11 @@ fn options_that_lead_elsewhere_must_be_spelled() {
             &["git pull origin main --ff-only"],
             &["git pull origin -j +main:victim -j4", "git pull origin --jobs +main:victim --jobs=4"],
         ),
-        ("git checkout main *", &["git checkout main -- a"], &["git checkout main --no-overlay -- ."]),
+        (
+            "git checkout main *",
+            &["git checkout main -- a"],
+            &["git checkout main --no-overlay -- .", "git checkout main --pathspec-from-file=x"],
+        ),
         ("git clean -fd notes *", &["git clean -fd notes"], &["git clean -fd notes --force", "git clean -fd notes -f"]),
         ("git merge -q *", &["git merge -q topic"], &["git merge -q --abort"]),
         ("patch -p0 -i fix.patch *", &["patch -p0 -i fix.patch a"], &["patch -p0 -i fix.patch -r todo.txt a"]),
