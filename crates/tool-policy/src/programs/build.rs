@@ -96,7 +96,7 @@ pub(super) const TABLE: &[Program] = &[
         package_options: "-w --with --with-editable",
         alike: PACKAGES,
         commands: CommandOperands::Specifiers,
-        options: Options { valued: "directory index-url project python with", ..Options::NONE },
+        options: Options { valued: "directory extra group index-url project python with", ..Options::NONE },
         ..closed(Class::Runs, &["poetry", "uv"], &UV)
     },
     Program {

@@ -350,7 +350,7 @@ fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
         ("psql app *", "psql app", &["-F", "-c", "-R"], "evil"),
         ("systemctl restart bot-*", "systemctl restart bot-1", &["-p", "-o", "-n", "-t"], "sshd"),
         ("systemctl mask bot-*", "systemctl mask bot-1", &["-p", "-o"], "sshd"),
-        ("uv add acme-*", "uv add acme-x", &["--python", "--directory"], "evil"),
+        ("uv add acme-*", "uv add acme-x", &["--python", "--directory", "--extra", "--group"], "evil"),
     ] {
         for first in options {
             for second in options {
@@ -366,6 +366,12 @@ fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
         ("cargo install acme-*", &["cargo install acme-x --locked -j 4"], &["cargo install acme-x --locked -j 4 evil"]),
         ("npm install acme-*", &["npm install acme-x --save-dev --loglevel silent"], &[]),
         ("pip install acme-*", &["pip install acme-x --upgrade --timeout 5"], &[]),
+        ("docker compose up web-*", &["docker compose up web-1 -d -t 5", "docker compose up web-1 --build -t 5"], &[]),
+        (
+            "uv add acme-*",
+            &["uv add acme-x --group dev", "uv add acme-x --dev --extra a"],
+            &["uv add acme-x --dev evil"],
+        ),
         ("systemctl stop bot-*", &["systemctl stop bot-1 -- bot-2"], &["systemctl stop bot-1 -- -.mount"]),
         ("mysql -D app *", &["mysql -D app --table -e select␣1"], &[]),
         ("systemd-run --user -u *", &["systemd-run --user -u bot"], &["systemd-run --user -u bot evil"]),
