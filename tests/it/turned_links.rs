@@ -18,16 +18,25 @@ fn rules(texts: &[&str]) -> Vec<ToolPattern> {
 }
 
 /// The links to the client's shell and to programs, and the folders of granted programs, lie in the run's folder. With another link in their
-/// place the client would run a shell without a sandbox.
+/// place the client would run a shell without a sandbox. So it would with settings of its model's in its configuration.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_client_changes_none_of_the_runs_links() {
+async fn the_client_changes_none_of_the_runs_links_and_none_of_its_settings() {
     if !turn::kernel_supports_sandbox() {
         return;
     }
     let run_dir = Arc::new(std::sync::OnceLock::<PathBuf>::new());
     let of_run = run_dir.clone();
     // The client asks to read a file before it replaces it, and by another name it would.
-    let targets = ["client-shell/new", "program-overlay/new", "program-guard/new", "p/new", "helpers/new", "new"];
+    let targets = [
+        "client-shell/new",
+        "program-overlay/new",
+        "program-guard/new",
+        "p/new",
+        "helpers/new",
+        "new",
+        "claude/remote-settings.json",
+        "claude/plugins/new",
+    ];
     let api = MessagesApi::answering(move |request| {
         let path = |at: usize| of_run.get().unwrap().join(targets[at]);
         match request.answers() {
@@ -62,6 +71,10 @@ async fn the_client_changes_none_of_the_runs_links() {
     assert!(line.text.contains("alive") && line.text.contains("/dev/tcp"), "{}", line.text);
     assert_eq!(folders.map(links), before);
     assert!(!fixture.run_dir().join("new").exists());
+    let mut configured: Vec<_> =
+        std::fs::read_dir(fixture.run_dir().join("claude")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    configured.sort();
+    assert_eq!(configured, ["projects", "session-env", "sessions", "shell-snapshots"]);
 }
 
 /// An earlier client of the run may have left a configuration of its model's, which the next one would take for its own.

@@ -53,6 +53,10 @@ use super::tools::ServeTools;
 use super::transcript::{RESUMED, open_transcript};
 use crate::clock::Clock;
 
+/// The folders of its configuration in which a client writes: conversations, which clients run, and what its shells begin with. It makes
+/// others, and files beside them, and does without.
+const RECORDS: [&str; 4] = ["projects", "session-env", "sessions", "shell-snapshots"];
+
 /// Timeouts of a client.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -268,10 +272,11 @@ impl Claude {
     /// Adds the rights that every client needs, whatever its job may do.
     fn complete(&self, mut domain: Domain, request: &Request, config_dir: &Path) -> Domain {
         domain.write.extend(system::sinks());
-        // A name in a folder of the job's may lead the client's file tools elsewhere in these. The links to its shell and to programs lie
-        // beside them.
-        domain.write.extend([temporary(&request.run_dir), config_dir.to_path_buf()]);
-        domain.read.push(request.run_dir.join(RESUMED));
+        // A name in a folder of the job's may lead the client's file tools elsewhere in these. So they hold nothing that the client obeys:
+        // its settings would lie in the configuration folder itself, and the links to its shell and to programs lie beside it.
+        domain.write.push(temporary(&request.run_dir));
+        domain.write.extend(records(config_dir));
+        domain.read.extend([config_dir.to_path_buf(), request.run_dir.join(RESUMED)]);
         domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
         domain.execute.extend(match farm::is_script(&self.command) {
@@ -438,6 +443,11 @@ fn temporary(run_dir: &Path) -> PathBuf {
     run_dir.join("client")
 }
 
+/// Returns the folders of a client's configuration in which it writes.
+fn records(config_dir: &Path) -> impl Iterator<Item = PathBuf> {
+    RECORDS.iter().map(|name| config_dir.join(name))
+}
+
 /// Makes the folders in which a client writes. If the configuration is the run's own (`is_of_run`), they are empty: an earlier client of the
 /// run may have left one that its model has written.
 async fn make_folders(request: &Request, config_dir: &Path, is_of_run: bool) -> std::io::Result<()> {
@@ -448,7 +458,8 @@ async fn make_folders(request: &Request, config_dir: &Path, is_of_run: bool) -> 
                 leftovers::remove(folder)?;
             }
             make_own(folder)
-        })
+        })?;
+        records(&folders[0]).try_for_each(|folder| make_own(&folder))
     });
     made.await?
 }
