@@ -98,15 +98,15 @@ impl Runner {
             None => self.run_dir(&job.run)?,
         };
         let setup = self.spawner.setup(&job.definition, None)?;
-        // The main session has no sandbox if its rules grant every program or no shell at all. Its agents always have one.
-        let everything = setup.policy.shell(None).is_none_or(|shell| shell.everything);
+        // The main session has no sandbox if its rules grant every program. Its agents always have one.
+        let everything = setup.policy.shell(None).is_some_and(|shell| shell.everything);
         let sandbox = if !client.starts_processes() || everything && setup.granted_to_agents.is_empty() {
             None
         } else {
             let made = self.sandbox(&setup, &run_dir, &settings)?;
             Some(if everything { made.with_plain_shell() } else { made })
         };
-        let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
+        let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(!everything)).unwrap_or_default();
         let Setup { policy, mut options, deny_rules, .. } = setup;
         if job.definition.id.is_turn() {
             let chosen = self.bot.main.choice();
@@ -130,7 +130,7 @@ impl Runner {
         };
         let options = system_prompt.given_to(options, &session);
         let turn =
-            Turn { client, job, host, run_dir, options, session, deny_rules, prompt, sandbox: shell_only, settings };
+            Turn { client, job, host, run_dir, options, session, deny_rules, prompt, sandbox: limited, settings };
         Ok((turn, updates))
     }
 

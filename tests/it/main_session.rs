@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, Request};
+use crate::support::turn::kernel_supports_sandbox;
 
 const REPORT: &str = "mcp__discord__report_updates";
 const NEWS: &str = "The parcel is at the nearby_job's.";
@@ -84,6 +85,28 @@ fn reporting() -> MessagesApi {
         }
         _ => Reply::say("done"),
     })
+}
+
+/// A limited client writes no file into its configuration folder, where another one keeps its state.
+#[test]
+fn a_list_of_tools_limits_the_main_sessions_client() {
+    if !kernel_supports_sandbox() {
+        return;
+    }
+    let api = MessagesApi::answering(|_| Reply::say("done"));
+    let bot = bot(&api);
+    let configured = || ollim_bot::home::Home::new(bot.home()).main_session().join(".claude.json").exists();
+    for (job, tools, is_limited) in [
+        ("git", "[Read, 'Edit(notes/**)', 'Bash(git *)']", true),
+        ("files", "[Read, 'Edit(notes/**)']", true),
+        ("all", "[Bash]", false),
+    ] {
+        bot.write("config.yaml", &format!("main_tools: {tools}\n"));
+        let service = bot.start();
+        live(&bot, &service, job, "", "Say hello.");
+        assert_eq!(configured(), !is_limited, "{tools}");
+        drop(service);
+    }
 }
 
 #[test]
