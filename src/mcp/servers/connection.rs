@@ -15,12 +15,12 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
 use super::http::PacedClient;
+use super::last_words::LastWords;
 use super::metered::{MeteredReader, MeteredTransport, Unrequested};
 use super::tools::{ListedTool, MOST, listed};
 use crate::agent::{ExternalAnswer, ExternalTool};
@@ -56,7 +56,7 @@ pub struct Connection {
     unrequested: Unrequested,
     /// Whether it was given up because it did not even answer a ping.
     is_hung: AtomicBool,
-    last_words: LastStderrLine,
+    last_words: LastWords,
     /// Ends the process, if there is one.
     end: CancellationToken,
 }
@@ -72,7 +72,7 @@ impl Connection {
         program_env: &ProgramEnv,
         secrets: BTreeMap<String, String>,
     ) -> Result<Self, String> {
-        let last_words = LastStderrLine::default();
+        let last_words = LastWords::default();
         match Self::begin(settings, home, program_env, secrets, last_words.clone()).await {
             Ok(connection) => Ok(connection),
             Err(why) => {
@@ -88,7 +88,7 @@ impl Connection {
         home: &Home,
         program_env: &ProgramEnv,
         secrets: BTreeMap<String, String>,
-        last_words: LastStderrLine,
+        last_words: LastWords,
     ) -> Result<Self, String> {
         let (unrequested, handler) = (Unrequested::default(), Handler::default());
         let changed = handler.changed.clone();
@@ -146,8 +146,8 @@ impl Connection {
         self.is_hung.load(Ordering::Relaxed) || self.service.is_transport_closed()
     }
 
-    /// Returns why it ended, or its last line on standard error.
-    pub(super) fn last_stderr_line(&self) -> String {
+    /// Returns why it ended, or its last words.
+    pub(super) fn last_words(&self) -> String {
         if self.unrequested.is_flood() {
             return FLOOD.to_owned();
         }
@@ -224,7 +224,7 @@ impl Connection {
                 let _said = self.last_words.at_end().await;
                 ExternalAnswer::refused(format!(
                     "`{name}` was cut off: {} ({error}). Whether it did something is not known.",
-                    self.last_stderr_line()
+                    self.last_words()
                 ))
             }
             Err(_) => {
@@ -322,57 +322,8 @@ impl ClientHandler for Handler {
     }
 }
 
-/// The last line that a server wrote to standard error.
-#[derive(Clone, Default)]
-struct LastStderrLine {
-    line: Arc<Mutex<String>>,
-    /// Locked while there may be more.
-    reading: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// Maximum wait for a server's last words when it has ended: they come by another pipe than its answers.
-const END: Duration = Duration::from_secs(1);
-
-/// Minimum length of a secret to hide. A shorter one would hide half of the text.
-const SHORTEST_SECRET: usize = 4;
-
-impl LastStderrLine {
-    fn get(&self) -> String {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the line after the server has ended, or after [`END`] at the latest.
-    async fn at_end(&self) -> String {
-        let _late = tokio::time::timeout(END, self.reading.lock()).await;
-        self.get()
-    }
-
-    /// Keeps the last line, without the secrets that the server was given, because agents and the record get the line.
-    fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static, secrets: Vec<String>) {
-        let (line_kept, reading) = (self.line.clone(), self.reading.clone().try_lock_owned());
-        let hidden = move |line: &str| {
-            let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
-            long.fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***"))
-        };
-        tokio::spawn(async move {
-            let _reading = reading;
-            let mut end = Vec::new();
-            let mut chunk = [0; 4096];
-            while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-                end.extend_from_slice(&chunk[..read]);
-                let surplus = end.len().saturating_sub(4096);
-                end.drain(..surplus);
-                let text = String::from_utf8_lossy(&end);
-                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                    *line_kept.lock().unwrap_or_else(PoisonError::into_inner) = cut(&hidden(line));
-                }
-            }
-        });
-    }
-}
-
 /// Returns one line without control characters, cut to 500 characters.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().map(plain).take(500).collect()
 }

@@ -5,6 +5,7 @@
 
 mod connection;
 mod http;
+mod last_words;
 mod metered;
 mod tools;
 
@@ -102,11 +103,7 @@ impl McpServers {
             return Ok(running.clone());
         }
         if let Some(ended) = state.running.take() {
-            tracing::warn!(
-                server = name,
-                why = ended.last_stderr_line(),
-                "an MCP server has ended; it is started again"
-            );
+            tracing::warn!(server = name, why = ended.last_words(), "an MCP server has ended; it is started again");
         }
         if let Some((until, why)) = state.failed.as_ref().filter(|(until, _)| *until > Instant::now()) {
             let left = until.duration_since(Instant::now()).as_secs() + 1;
@@ -145,7 +142,7 @@ impl McpServers {
             };
             let running = state.running.as_ref().filter(|running| !running.is_over());
             let ended = state.running.as_ref().filter(|running| running.is_over());
-            let ended = ended.map(|ended| format!("it has ended: {}", ended.last_stderr_line()));
+            let ended = ended.map(|ended| format!("it has ended: {}", ended.last_words()));
             states.push(ServerState {
                 tools: running.map(|running| running.listed().len()),
                 says: running.and_then(|running| running.says()),
@@ -205,7 +202,7 @@ impl RunServers {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
         };
         if known.connection.per_run && known.connection.is_over() {
-            let why = known.connection.last_stderr_line();
+            let why = known.connection.last_words();
             return ExternalAnswer::refused(format!(
                 "`{tool}` was not called: `{server}` has ended ({why}), and this run has it no more."
             ));
