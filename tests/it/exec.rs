@@ -659,13 +659,12 @@ fn the_example_of_the_documentation_does_what_it_says() {
     let bot = TestBot::new();
     bot.write("routines/notes.md", rest.split_once("```\n").unwrap().0);
     bot.write("work/notes/today", "text");
-    bot.write("work/backup/older", "");
     assert_eq!(bot.json(["check"])["problems"], json!([]));
     let service = bot.start();
     let run = fire(&bot, &service, "notes");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     assert_eq!(printed(&run), "notes/\nnotes/today\n");
-    assert!(bot.path("work/backup/notes.tgz").exists());
+    assert!(bot.path("work/notes.tgz").exists());
     service.stop();
 }
 
