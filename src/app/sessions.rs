@@ -65,7 +65,9 @@ pub(super) fn show(name: &str, app: &App) -> Result<Session, Refusal> {
     }
     let found = journal.sessions()?.into_iter().find(|session| session.id.as_str() == name);
     let found = found.ok_or_else(|| {
-        Refusal::user(format!("there is no session `{name}`")).hint("`ollim-bot sessions list` shows those there are")
+        Refusal::user(format!("there is no session `{name}`")).hint(format!(
+            "`ollim-bot sessions list` shows those there are; `ollim-bot runs {name}` shows the runs of a job"
+        ))
     })?;
     Ok(Session::Child(Box::new(child(found, app))))
 }
