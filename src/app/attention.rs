@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{App, ListenerState, Status, jobs, status};
-use crate::definition::{self, DefinitionId};
+use super::{App, ListenerState, Status, status};
+use crate::definition::DefinitionId;
 use crate::journal::{ConsecutiveFailures, RunState};
 use crate::refusal::Refusal;
 
@@ -79,17 +79,6 @@ impl Attention {
 pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let status = status::status(app)?;
     let mut needs = needs_of(&status);
-    let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
-    let mut failed = definition::failed_reminders(&app.home, &defaults)?;
-    failed.retain(|one| !one.reason.as_deref().is_some_and(jobs::is_skipped_by_the_person));
-    match &failed[..] {
-        [] => {}
-        [one] => needs.push(Need::new(
-            format!("the reminder {} failed", one.file.file_stem().unwrap_or_default().display()),
-            NeedSubject::FailedReminders,
-        )),
-        more => needs.push(Need::new(format!("{} reminders failed", more.len()), NeedSubject::FailedReminders)),
-    }
     // A question expires, so it comes before needs that stay as they are.
     if let Some(words) = status.open_questions() {
         needs.insert(0, Need::new(words, NeedSubject::Questions));
@@ -185,6 +174,11 @@ fn needs_of(status: &Status) -> Vec<Need> {
             broken.first().map(|file| Need::new(format!("{} has an error", file.display()), NeedSubject::Files)),
         ),
         files => needs.push(Need::new(format!("{files} files have errors"), NeedSubject::Files)),
+    }
+    match &status.failed_reminders[..] {
+        [] => {}
+        [one] => needs.push(Need::new(format!("the reminder {} failed", one.name()), NeedSubject::FailedReminders)),
+        more => needs.push(Need::new(format!("{} reminders failed", more.len()), NeedSubject::FailedReminders)),
     }
     needs
 }

@@ -6,12 +6,12 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Occurrence, OccurrenceLimit};
-use super::{App, Caller, Overdue, budget, push, runs, waking, watched, webhooks};
+use super::{App, Caller, Overdue, budget, jobs, push, runs, waking, watched, webhooks};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
-use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
+use crate::definition::{self, Definition, DefinitionId, FailedReminder, Kind, Loaded, Problem};
 use crate::journal::{
     ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PushedCounts, Question,
     RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
@@ -51,6 +51,8 @@ pub struct Status {
     pub failures: Vec<ConsecutiveFailures>,
     /// The newest failed run of each of these.
     pub last_failed: Vec<RunRecord>,
+    /// Reminders whose files are kept in `reminders/failed/`, except those that the person skipped.
+    pub failed_reminders: Vec<FailedReminder>,
     /// How many messages background jobs may still send.
     pub budget: PingBudget,
     /// Number of webhooks.
@@ -103,7 +105,7 @@ pub struct Overview {
 }
 
 /// Reads a list that only the person may see. It is empty for a run.
-fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>) -> Result<Vec<T>, JournalError> {
+fn for_person<T, E>(app: &App, read: impl FnOnce() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
     match app.caller {
         Caller::Person => read(),
         Caller::Run(_) => Ok(Vec::new()),
@@ -204,11 +206,12 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         refused: webhooks::refused(app)?,
         failures,
         last_failed,
+        failed_reminders: for_person(app, || failed_reminders(app))?,
         budget: budget::of(&journal, now)?,
         // Invalid settings are reported separately.
-        spent: for_person(app, || Ok(budget::spent(app).unwrap_or_default()))?,
+        spent: for_person(app, || Ok::<_, JournalError>(budget::spent(app).unwrap_or_default()))?,
         strangers: for_person(app, || {
-            Ok(journal.channel_inputs()?.into_iter().filter(|heard| heard.strangers > 0).collect())
+            Ok::<_, JournalError>(journal.channel_inputs()?.into_iter().filter(|heard| heard.strangers > 0).collect())
         })?,
         failing_channels: for_person(app, || journal.failing_channels())?,
         settings_are_wrong: app.config().is_err(),
@@ -237,6 +240,14 @@ fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<De
         }
     }
     Ok(need)
+}
+
+/// Returns the reminders that failed and that the person has not dealt with.
+fn failed_reminders(app: &App) -> Result<Vec<FailedReminder>, Refusal> {
+    let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
+    let mut failed = definition::failed_reminders(&app.home, &defaults)?;
+    failed.retain(|one| !one.reason.as_deref().is_some_and(jobs::is_skipped_by_the_person));
+    Ok(failed)
 }
 
 /// Returns the last failed run of each.

@@ -39,6 +39,14 @@ pub struct FailedReminder {
     pub parsed: Parsed,
 }
 
+impl FailedReminder {
+    /// Returns the file's name without `.md`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.file.file_stem().unwrap_or_default().display().to_string()
+    }
+}
+
 /// Maximum number of attempts of a change while others change the same file.
 const TRIES: u32 = 20;
 

@@ -139,6 +139,9 @@ fn set_up<'a>(title: &str, bot: &'a TestBot) -> Option<Service<'a>> {
             bot.write("reminders/water.md", &reminder(now(), "client: claude\nretry: 0\n", "Water."));
             let service = bot.start();
             service.until("it has failed", || (bot.names("reminders/failed") == ["water.md"]).then_some(()));
+            assert_eq!(bot.json(["status"])["failed_reminders"], serde_json::json!(["water"]));
+            let status = bot.run(["status"]).stdout;
+            assert!(status.contains("the reminder water (`ollim-bot reminder list` says why"), "{status}");
             return Some(service);
         }
         "11" | "None of it" => {

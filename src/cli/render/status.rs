@@ -8,6 +8,7 @@ use crate::app::{ListenerState, Overview, ServiceState, ServiceStatus, Status, t
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+use crate::definition::FailedReminder;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
@@ -88,8 +89,19 @@ fn as_json(status: &Status, view: &View) -> Value {
             "failures": failing.failures,
             "paused": failing.paused.map(|at| times::rfc3339(at, zone)),
         })).collect::<Vec<_>>(),
+        "failed_reminders": status.failed_reminders.iter().map(FailedReminder::name).collect::<Vec<_>>(),
         "budget": budget_json(status.budget, zone),
     })
+}
+
+/// Says which reminders failed, and what to do about it; `None` if there are none.
+fn failed_reminders(status: &Status) -> Option<String> {
+    let which = match &status.failed_reminders[..] {
+        [] => return None,
+        [one] => format!("the reminder {}", one.name()),
+        more => format!("{} reminders", more.len()),
+    };
+    Some(format!("{which} (`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back)"))
 }
 
 fn shown(status: &Status, view: &View, output: &mut Output) {
@@ -108,6 +120,9 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
     if !status.disabled.is_empty() {
         facts.add("paused jobs", upcoming::listed(&status.disabled).into());
+    }
+    if let Some(words) = failed_reminders(status) {
+        facts.add("failed", Cell::new(words, WARN));
     }
     facts.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     output.facts(&facts.0);
