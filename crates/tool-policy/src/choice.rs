@@ -44,8 +44,9 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
     let takes_next = |at: usize| {
         let (before, option) = (&arguments[..at], &arguments[at]);
         match () {
-            () if is_of(program.bare_by, before, option) => Some(false),
-            () if is_of(program.valued_by, before, option) => Some(true),
+            // An abbreviation may be that of another option.
+            () if is_of(program, program.bare_by, before, |name| name == option) => Some(false),
+            () if is_of(program, program.valued_by, before, |name| name == option) => Some(true),
             () if at < front && takes_next_in_front(program, option) => Some(true),
             () => takes_next_anywhere(program, option),
         }
@@ -100,7 +101,9 @@ fn places(words: &[String], takes_next: impl Fn(usize) -> Option<bool>) -> Vec<P
 /// Returns whether the last one of a rule's words may be an option with its value behind it.
 pub(crate) fn may_take_next(program: &Program, rule: &[String]) -> bool {
     let Some((option, before)) = rule.split_last().filter(|(option, _)| is_option(option)) else { return false };
-    let is_known = is_of(program.valued_by, before, option);
+    let may_be =
+        |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
+    let is_known = is_of(program, program.valued_by, before, may_be) || programs::contains(program.texts, option);
     // All those of its subcommands are known.
     let is_open = !program.is_git() && program.commanded.is_empty();
     match takes_next(program, option) {
@@ -185,13 +188,15 @@ fn takes_next_in_front(program: &Program, option: &str) -> bool {
     program.container.is_some_and(|known| programs::contains(known.valued, option))
 }
 
-/// Returns whether an option is one of those that a table has for the subcommand among `before`.
-fn is_of(table: &[(Names, Names)], before: &[String], option: &str) -> bool {
-    let is_it = |names: Names| before.iter().any(|word| programs::contains(names, word));
-    // A long name may be abbreviated.
-    let is_one =
-        |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
-    table.iter().any(|(names, options)| options.split_whitespace().any(is_one) && is_it(names))
+/// Returns whether an option is one of those that a table has for the subcommand in `before`. The same word behind it is an operand.
+fn is_of(program: &Program, table: &[(Names, Names)], before: &[String], is_it: impl Fn(&str) -> bool) -> bool {
+    let words = match program.container {
+        Some(_) => containers::from_subcommand(program, before),
+        None => before,
+    };
+    let Some(subcommand) = words.first() else { return false };
+    let options = table.iter().filter(|(names, _)| programs::contains(names, subcommand));
+    options.flat_map(|(_, options)| options.split_whitespace()).any(is_it)
 }
 
 fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {
@@ -207,7 +212,9 @@ fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {
     });
     let with_value = programs::contains(options.valued, name)
         || programs::contains(options.anywhere.pairs, name)
-        || [program.host_options, program.texts].iter().any(|list| programs::contains(list, option))
+        || programs::contains(program.host_options, option)
+        // A text of one subcommand of git is no option, or has no value, for others.
+        || (!program.is_git() && programs::contains(program.texts, option))
         || is_harmless_value
         || options.takes_next(option);
     if with_value {

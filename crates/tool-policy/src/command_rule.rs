@@ -411,6 +411,7 @@ impl CommandRule {
             .or_else(|| self.leaving_host(arguments))
             .or_else(|| self.listing_more(arguments))
             .or_else(|| self.pushing_elsewhere(arguments))
+            .or_else(|| self.picking_more(arguments))
     }
 
     /// Returns why a call names another branch, package or service besides those that the rule names (`git push origin bot/*`), if its
@@ -439,6 +440,18 @@ impl CommandRule {
             !start.is_empty() && !start.starts_with('-') && !is_place && !has_other_side
         };
         let (start, word) = self.extended(arguments, is_branch, |_, rest| rest.contains(':'))?;
+        Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(&start)))
+    }
+
+    /// Returns why a call picks the commits between two branches, and the rule names one of them (`git cherry-pick bot/*`).
+    fn picking_more(&self, arguments: &[String]) -> Option<String> {
+        if !self.is_of_git() || !matches!(git::subcommand(self.arguments()), Some("cherry-pick" | "revert")) {
+            return None;
+        }
+        let is_branch = |start: &str, _: &str| !start.is_empty() && !start.starts_with('-') && !start.contains("..");
+        let (start, word) = self.extended(arguments, is_branch, |before, rest| {
+            rest.contains("..") || (before.ends_with('.') && rest.starts_with('.'))
+        })?;
         Some(format!("`{}` names another branch than `{}`", clipped(word), clipped(&start)))
     }
 

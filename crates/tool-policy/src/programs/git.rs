@@ -17,16 +17,17 @@ pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
         worktree",
-    alike: "checkout cherry-pick deinit merge push rebase remote-prune remote-update remove revert send-pack",
+    alike: "checkout cherry-pick deinit merge pull push rebase remote-prune remote-update remove revert send-pack",
     valued_by: &[
         ("push send-pack", "-o --exec --push-option --receive-pack --repo"),
-        (
-            "branch tag",
-            "-F -m -u --contains --file --format --merged --message --no-contains --no-merged --points-at --set-upstream-to --sort",
-        ),
+        ("branch tag", "-u --contains --format --merged --no-contains --no-merged --points-at --sort"),
+        ("branch", "--set-upstream-to"),
+        ("tag", "-F -m --file --message"),
+        ("merge", "-m --message"),
+        ("cherry-pick revert", "-m --mainline"),
     ],
-    // `--merge`
-    bare_by: &[("checkout rebase", "-m")],
+    // `--merge`, and a hidden one.
+    bare_by: &[("checkout rebase", "-m"), ("branch", "--set-upstream")],
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[
@@ -192,6 +193,17 @@ const HARMLESS_FETCHING: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
+/// Another option is one of `git rev-list`, and may add the commits of other branches (`--all`).
+const HARMLESS_PICKING: HarmlessOptions = HarmlessOptions {
+    flags: "enrsx",
+    values: "mX",
+    clusters: true,
+    long: "allow-empty allow-empty-message cleanup commit continue edit ff gpg-sign keep-redundant-commits mainline no-commit no-edit no-ff \
+        no-gpg-sign no-rerere-autoupdate no-signoff reference rerere-autoupdate signoff strategy-option",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
 /// Another option pushes more than the branch that a rule names, overwrites, or tells the server to do something (`-o merge_request.create`).
 const HARMLESS_PUSHING: HarmlessOptions = HarmlessOptions {
     flags: "46nquv",
@@ -314,7 +326,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
         },
         ..subcommands(READS, &["grep"])
     },
-    subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "cherry-pick"]),
+    subcommands(CHANGES, &["am", "apply", "bisect", "bundle"]),
+    Subcommand { harmless: Some(&HARMLESS_PICKING), ..subcommands(CHANGES, &["cherry-pick", "revert"]) },
     anywhere(
         Anywhere { flags: "aqsv", switches: "all quiet signoff verbose", ..QUIET },
         Subcommand {
@@ -347,7 +360,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     forcing(&"read-tree", &[destroys("u", "u"), destroys("", "reset")], ""),
     forcing(&"mv", &[destroys("f", "force")], ""),
     forcing(&"replace", &[destroys("d", "delete"), destroys("f", "force"), destroys("e", "edit")], ""),
-    subcommands(CHANGES, &["rerere", "restore", "revert", "sparse-checkout"]),
+    subcommands(CHANGES, &["rerere", "restore", "sparse-checkout"]),
     // It also takes files that git ignores. `list` and `show` take the options of `log` and `diff`.
     forcing(
         &"stash",

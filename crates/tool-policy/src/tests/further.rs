@@ -384,6 +384,89 @@ fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
     }
 }
 
+/// Another subcommand of git has a value behind it, or an option with a longer name has one.
+#[test]
+fn an_option_without_a_value_hides_no_branch_behind_it() {
+    for (rule, call, options, other) in [
+        (
+            "git branch -D bot/*",
+            "git branch -D bot/x",
+            &["--set-upstream", "--set-up", "-q", "-v", "--track", "-m", "-F", "--message", "--date", "--pretty"][..],
+            "main",
+        ),
+        ("git branch -f bot/*", "git branch -f bot/x", &["--set-upstream", "--pretty"], "main"),
+        ("git tag -d v*", "git tag -d v1", &["--pretty", "--date", "--set-upstream-to", "-l"], "w1"),
+        (
+            "git push origin tag v*",
+            "git push origin tag v1",
+            &["-u", "-m", "-F", "--set-upstream", "--message", "--sort", "--format", "--contains"],
+            "main",
+        ),
+        ("git push origin branch bot/*", "git push origin branch bot/x", &["-u", "--sort"], "main"),
+        ("git push --tags origin tag v*", "git push --tags origin tag v1", &["-u"], "HEAD:main"),
+        ("sudo git push origin tag v*", "sudo git push origin tag v1", &["-u", "-m"], "main"),
+        (
+            "git cherry-pick bot/*",
+            "git cherry-pick bot/x",
+            &["--pretty", "--format", "--date", "--author", "--grep", "--since", "--until", "--message", "-x", "-e"],
+            "main",
+        ),
+        ("git revert bot/*", "git revert bot/x", &["--pretty", "--format", "--date", "--since", "-n"], "main"),
+        ("git merge bot/*", "git merge bot/x", &["--pretty", "--stat", "--date", "--format", "--since"], "main"),
+        ("git rebase origin/*", "git rebase origin/x", &["-m", "--stat", "--pretty", "--date"], "main"),
+        ("git checkout bot/*", "git checkout bot/x", &["-m", "--pretty", "--date"], "notes"),
+        ("git worktree remove wt/*", "git worktree remove wt/a", &["--pretty", "--date", "-m"], "other"),
+        ("git remote prune up*", "git remote prune up", &["-n", "-m", "--date"], "origin"),
+        ("git pull origin bot/*", "git pull origin bot/x", &["--rebase", "--stat", "-q", "--pretty"], "main"),
+    ] {
+        for option in options {
+            families(&[(rule, &[call], &[&format!("{call} {option} {other}"), &format!("{call} {other} {option}")])]);
+        }
+    }
+    families(&[
+        ("git branch -D bot/*", &["git branch -D bot/x --sort refname"], &["git branch -D bot/x --sort refname main"]),
+        ("git tag -f v*", &["git tag -f v1 -m text", "git tag -f v1 --message text"], &["git tag -f v1 -m text w1 w2"]),
+        ("git merge bot/*", &["git merge bot/x -m text"], &["git merge bot/x -m text main"]),
+        ("git cherry-pick bot/*", &["git cherry-pick bot/x -m 1 -x"], &["git cherry-pick bot/x -m 1 main"]),
+        ("git pull origin bot/*", &["git pull origin bot/x -q"], &["git pull origin bot/x main"]),
+        ("git pull *", &["git pull origin main other"], &[]),
+    ]);
+}
+
+/// It also knows the options of `git rev-list`, and a name that has two dots in it is a range.
+#[test]
+fn a_star_of_git_cherry_pick_adds_no_commits_of_other_branches() {
+    for verb in ["cherry-pick", "revert"] {
+        let head = format!("git {verb} bot/x");
+        let options = [
+            "--all",
+            "--branches",
+            "--tags",
+            "--remotes",
+            "--glob=main",
+            "--glob main",
+            "--stdin",
+            "--reflog",
+            "--bran",
+            "--exclude=bot/x --all",
+            "-g",
+            "--not main",
+            "--merge",
+            "--pretty main",
+        ];
+        let mut refused = options.map(|option| format!("{head} {option}")).to_vec();
+        refused.extend(["..main", "...main", "/..main", "y..main"].map(|more| format!("{head}{more}")));
+        let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+        let granted = [head.clone(), format!("{head} --no-edit -s"), format!("{head} bot/y.z")];
+        families(&[
+            (&format!("git {verb} bot/*"), &granted.each_ref().map(String::as_str), &refused),
+            (&format!("git {verb} bot/x *"), &[&head], &[&format!("{head} --branches"), &format!("{head} --all")]),
+            (&format!("git {verb} main..bot/*"), &[&format!("git {verb} main..bot/x")], &[]),
+            (&format!("git {verb} *"), &[&format!("{head}..main --all"), &format!("git {verb} -n main")], &[]),
+        ]);
+    }
+}
+
 /// Whatever the name of the subcommand is.
 #[test]
 fn each_subcommand_that_does_the_same_with_each_name_keeps_to_the_rules() {
