@@ -105,7 +105,7 @@ pub(crate) fn may_take_next(program: &Program, rule: &[String]) -> bool {
         |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
     let is_known = is_of(program, program.valued_by, before, may_be) || programs::contains(program.texts, option);
     // All those of its subcommands are known.
-    let is_open = !program.is_git() && program.commanded.is_empty();
+    let is_open = !program.is_git() && (program.commanded.is_empty() || !program.alike.is_empty());
     match takes_next(program, option) {
         Some(is_value) => is_value || is_known,
         None => is_known || is_open,

@@ -419,7 +419,7 @@ impl CommandRule {
     fn naming_others(&self, arguments: &[String]) -> Option<String> {
         let entry = self.program().map(programs::by_base_name)?;
         // The words of a command that it starts are judged with that command's rule.
-        let is_own = entry.commanded.is_empty() || self.started.is_empty();
+        let is_own = entry.commanded != "*" || self.started.is_empty();
         let word = further::other(entry, self.arguments(), arguments, || self.only_reads())
             .or_else(|| further::from_elsewhere(entry, self.arguments(), arguments))
             .filter(|_| is_own)?;

@@ -94,26 +94,32 @@ fn is_value_of_rule(program: &Program, rule: &[String], before: &[String]) -> bo
         && rule.iter().zip(before).all(is_same)
 }
 
-/// Returns whether a rule names an operand for a subcommand that does the same with each.
+/// Returns whether a rule names an operand for a subcommand that a table has as one that does the same with each.
 pub(super) fn names_operand(program: &Program, rule: &[String]) -> bool {
     let (rule, _) = from_subcommand(program, rule, &[]);
     let own: Vec<&String> = choice::operands(program, rule).collect();
-    let behind = verb(program, rule, &own).and_then(|at| own.get(at + 1..));
-    behind.is_some_and(|behind| behind.iter().any(|word| !word.starts_with(STAR)))
+    listed_verb(program, &own).is_some_and(|at| is_named(&own[at + 1..]))
+}
+
+/// Returns whether operands name something.
+fn is_named(operands: &[&String]) -> bool {
+    operands.iter().any(|word| !word.starts_with(STAR))
 }
 
 /// Returns the first package of a call that comes from elsewhere, if the rule names packages, and none like it (`npm install acme-*` and
 /// `acme-x/evil`).
 pub(super) fn from_elsewhere<'a>(program: &'a Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
-    if program.commands != CommandOperands::Specifiers || !names_operand(program, rule) {
+    if program.commands != CommandOperands::Specifiers {
         return None;
     }
-    let is_named = |word: &str| {
+    let own: Vec<&String> = choice::operands(program, rule).collect();
+    let at = verb(program, rule, &own).filter(|at| is_named(&own[at + 1..]))?;
+    let is_like_one = |word: &str| {
         let own = rule.iter().filter(|own| operands::is_from_elsewhere(own));
         own.into_iter().any(|own| Wildcard::words_of(std::slice::from_ref(own)).matches(word))
     };
-    let behind = choice::operands(program, call).skip_while(|word| !programs::contains(program.alike, word)).skip(1);
-    behind.into_iter().find(|word| operands::is_from_elsewhere(word) && !is_named(word))
+    let behind = choice::operands(program, call).skip_while(|word| *word != own[at]).skip(1);
+    behind.into_iter().find(|word| operands::is_from_elsewhere(word) && !is_like_one(word))
 }
 
 fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [String]) -> (&'a [String], &'b [String]) {
@@ -134,7 +140,7 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     let own: Vec<&String> = choice::operands(program, if is_word { before } else { rule }).collect();
     let verb = verb(program, rule, &own);
     let verb_name = verb.map(|at| own[at].as_str());
-    if verb_name.is_some_and(|verb| programs::contains(program.commanded, verb)) || program.commanded == "*" {
+    if program.commanded == "*" || verb.is_some_and(|at| is_commanded(program, &own, at)) {
         return Some(Named { own, verb: verb_name, further: Further::None });
     }
     let behind = verb.map_or(&own[..0], |at| &own[at + 1..]);
@@ -175,8 +181,42 @@ fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
     if program.is_git() && own.first().is_some_and(|word| *word == "checkout") && rule.iter().any(is_new) {
         return None;
     }
+    listed_verb(program, own).or_else(|| unknown_verb(program, rule, own))
+}
+
+/// Returns the index of the subcommand that a table has.
+fn listed_verb(program: &Program, own: &[&String]) -> Option<usize> {
     let lists = [program.alike, program.assigning, program.commanded];
     (0..own.len()).find(|at| lists.iter().any(|list| is_listed(list, own, *at)))
+}
+
+/// Returns the index of a subcommand that no table has, of a program with [`Program::unlike`].
+fn unknown_verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
+    if program.unlike.is_empty() {
+        return None;
+    }
+    let is_group = |at: &usize| match own[..=*at] {
+        [group] => programs::contains(program.groups, group),
+        [first, second] => programs::contains(program.groups, &format!("{first}-{second}")),
+        _ => false,
+    };
+    let at = (0..own.len()).take_while(is_group).count();
+    own.get(at).filter(|verb| !verb.contains(STAR))?;
+    let is_known = |at: usize| {
+        let is_started = program.starts.is_some_and(|verbs| programs::contains(verbs, own[at]));
+        is_started || is_listed(program.unlike, own, at)
+    };
+    // Behind an option that may have a value.
+    let is_behind = rule.first().is_some_and(|word| word.starts_with('-')) && (at..own.len()).any(is_known);
+    (!is_known(at) && !is_behind).then_some(at)
+}
+
+/// Returns whether a further operand of a subcommand is a command.
+fn is_commanded(program: &Program, own: &[&String], at: usize) -> bool {
+    let is_unknown = || listed_verb(program, own) != Some(at);
+    let is_short = || program.commanded.split_whitespace().any(|name| name.starts_with(own[at].as_str()));
+    let may_be = !program.commanded.is_empty() && is_unknown() && (program.alike.is_empty() || is_short());
+    is_listed(program.commanded, own, at) || may_be
 }
 
 /// Returns whether a list of subcommands has the operand at an index, or that with the one before it (`remote-prune`).

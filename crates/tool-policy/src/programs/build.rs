@@ -15,6 +15,10 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 const MODULES: Names =
     "add get i in install install-test it link ln pack r rb rebuild remove rm un uninstall unlink up update upgrade";
 
+/// Subcommands that pass further operands to a script, or only show something.
+const SCRIPTS: Names = "audit bin config explain find fund help home info list ll login logout ls outdated ping prefix root rum run \
+    run-script s search show start stop t test tst urn v version view whoami why";
+
 const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
     Program {
         subcommands: true,
@@ -22,6 +26,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         starts: Some("create dlx exec"),
         package_options: "-p --package",
         alike: MODULES,
+        unlike: SCRIPTS,
         commands: CommandOperands::Specifiers,
         // For npm `-w` has a value.
         options: Options { valued, ..Options::new(&[], "C") },
@@ -51,6 +56,7 @@ pub(super) const TABLE: &[Program] = &[
         package_options: "--package",
         doing_more: &[("audit", "fix")],
         alike: MODULES,
+        unlike: SCRIPTS,
         commands: CommandOperands::Specifiers,
         options: Options {
             anywhere: SILENT,
@@ -82,6 +88,7 @@ pub(super) const TABLE: &[Program] = &[
         groups: "cache config index",
         versioned: true,
         alike: PACKAGES,
+        unlike: "check config debug freeze hash help index inspect list search show",
         commands: CommandOperands::Specifiers,
         options: Options {
             valued: "exclude format only-binary progress-bar retries timeout upgrade-strategy",
@@ -95,6 +102,7 @@ pub(super) const TABLE: &[Program] = &[
         starts: Some("run"),
         package_options: "-w --with --with-editable",
         alike: PACKAGES,
+        unlike: "build check compile config env export format freeze help info init list lock outdated search show tree venv version",
         commands: CommandOperands::Specifiers,
         options: Options { valued: "directory extra group index-url project python with", ..Options::NONE },
         ..closed(Class::Runs, &["poetry", "uv"], &UV)
@@ -133,6 +141,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         starts: Some("run"),
         alike: PACKAGES,
+        unlike: "completions ensurepath environment help list",
         commands: CommandOperands::Specifiers,
         package_options: "--preinstall --spec --with",
         ..closed(Class::Runs, &["pipx"], &PIPX)

@@ -98,6 +98,9 @@ pub(crate) struct Program {
     /// The same with assignments behind the names (`kubectl label pod web-1 tier=a env-`): each kind must be like the rule's own. A rule without
     /// an assignment leaves them open.
     pub assigning: Names,
+    /// Subcommands of which a further operand may be anything. If there are any, every other one counts as one of [`Program::alike`], or
+    /// of [`Program::commanded`] if there are none: it may be abbreviated, or new.
+    pub unlike: Names,
     /// Subcommands of which a further operand is a command, so that a star within a word, or behind an option, stands for none (`tmux
     /// new-session -s bot-*`). `*`: those of every call.
     pub commanded: Names,
@@ -551,6 +554,7 @@ impl Program {
         subcommands: false,
         groups: "",
         alike: "",
+        unlike: "",
         assigning: "",
         commanded: "",
         valued_by: &[],

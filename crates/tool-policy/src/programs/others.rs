@@ -37,6 +37,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         alike: "auto autopurge autoremove build-dep download hold install manual markauto purge reinstall remove satisfy source unhold \
             unmarkauto upgrade",
+        unlike: "changelog depends list policy rdepends search show showauto showhold showmanual showsrc update",
         commands: CommandOperands::Packages,
         ..closed(Class::Runs, &["apt", "apt-get", "apt-mark"], &APT)
     },
@@ -45,7 +46,10 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
             repo-autolink repo-deploy-key repo-gitignore repo-license ruleset run search secret ssh-key variable workflow",
-        alike: "create edit upload",
+        alike: "create edit new upload",
+        unlike: "api archive browse cancel checkout checks clone close code comment commits delete develop diff disable download enable fork get \
+            issues list lock login logout ls merge prs ready refresh rename reopen repos rerun review run set set-default status sync \
+            token transfer unarchive unlock update-branch verify view watch",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
         texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
@@ -61,6 +65,7 @@ pub(super) const TABLE: &[Program] = &[
         groups: "bundle services",
         alike: "cleanup fetch install kill link ln pin reinstall remove restart rm services-run start stop tap uninstall unlink unpin untap \
             upgrade",
+        unlike: "cat config deps desc doctor home info leaves list log ls outdated search update uses",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
     },
@@ -82,11 +87,19 @@ pub(super) const TABLE: &[Program] = &[
         local_sockets: true,
         commanded: "display-popup if if-shell new new-session neww new-window pipe-pane pipep popup respawn-pane respawn-window respawnp respawnw \
             run run-shell split-window splitw",
+        unlike: "a at attach attach-session break-pane breakp capture-pane capturep clear-history clearhist delete-buffer deleteb detach \
+            detach-client display display-message display-panes displayp has has-session join-pane joinp kill-pane kill-server kill-session \
+            kill-window killp killw last last-pane last-window lastp link-window linkw list-buffers list-clients list-commands list-keys \
+            list-panes list-sessions list-windows ls lsb lsc lscm lsk lsp lsw move-pane move-window movep movew next next-layout \
+            next-window nextl prev previous-layout previous-window prevl refresh refresh-client rename rename-session rename-window renamew \
+            resize-pane resize-window resizep resizew rotate-window rotatew select-layout select-pane select-window selectl selectp \
+            selectw send send-keys send-prefix show show-buffer show-environment show-messages show-options showb showenv showmsgs \
+            start start-server swap-pane swap-window swapp swapw switch-client switchc unlink-window unlinkw",
         texts: "-n -s -x -y",
         commands: CommandOperands::Separated,
         options: Options::new(
             &[executes("c", "c"), executes("f", "f"), executes("F", "F"), steers("L", "L"), steers("S", "S")],
-            "t",
+            "LSt",
         ),
         ..closed(Class::Runs, &["tmux"], &TMUX)
     },

@@ -9,8 +9,10 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable init kill mount pause promote pull push \
+        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable init kill manifest-create mount pause promote pull push \
             remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
+        unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
+            rename search stats tag top version",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         starts: Some("exec run"),
         own_operand: true,
@@ -59,6 +61,8 @@ pub(super) const TABLE: &[Program] = &[
         alike: "add-requires add-wants clean condreload condrestart condstop disable edit enable force-reload freeze import-environment isolate \
             kill link mask preset reenable reload reload-or-restart reset-failed restart revert start stop thaw try-reload-or-restart \
             try-restart unmask unset-environment",
+        unlike: "cat get-default help is-active is-enabled is-failed list-automounts list-dependencies list-jobs list-paths list-sockets \
+            list-timers list-unit-files list-units show show-environment status",
         assigning: "set-environment set-property",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)

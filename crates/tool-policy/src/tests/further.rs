@@ -625,3 +625,95 @@ fn each_further_assignment_is_like_the_rules() {
     assert!(!covers(maker, "Bash(kubectl set image deploy/web web=acme/x sidecar=*)"));
     assert!(!covers(maker, "Bash(kubectl set image deploy/web web=acme/x *)"));
 }
+
+/// A program may take an abbreviation, another name, or a newer subcommand.
+#[test]
+fn a_subcommand_that_no_table_has_keeps_to_the_rules_names() {
+    for (program, verbs) in [
+        ("apt", &["full-upgrade", "dist-upgrade", "dselect-upgrade", "of-tomorrow"][..]),
+        ("apt-get", &["dist-upgrade", "dselect-upgrade"]),
+        ("brew", &["up", "postinstall", "services kill", "of-tomorrow"]),
+        ("docker", &["buildx bake", "compose watch", "compose publish", "manifest create acme-0", "manifest rm"]),
+        ("docker", &["stack up", "container prune", "of-tomorrow", "service of-tomorrow"]),
+        ("docker-compose", &["watch", "publish"]),
+        ("gh", &["gist new", "release new", "issue new", "of-tomorrow"]),
+        ("npm", &["publish", "docs", "isntall", "of-tomorrow", "unpublish", "uninst", "ins", "inst", "insta", "ad"]),
+        ("pnpm", &["insta", "approve-builds", "patch"]),
+        ("podman", &["kube play", "farm build", "untag"]),
+        ("systemctl", &["condreload", "reload-or-try-restart", "kexec", "of-tomorrow", "mount-image"]),
+        ("uv", &["pip sync", "sync", "publish"]),
+        ("yarn", &["workspaces of-tomorrow", "upgrade-interactive", "node", "unplug"]),
+    ] {
+        for verb in verbs {
+            let head = format!("{program} {verb}");
+            let one = format!("{head} acme-x");
+            let refused = ["db", "./evil", "acme-y db", "-- db", "--verbose db", "acme-x/../db"]
+                .map(|word| format!("{one} {word}"));
+            families(&[
+                (&format!("{head} acme-*"), &[&one], &refused.each_ref().map(String::as_str)),
+                (&format!("{head} *"), &[&one, &format!("{one} db")], &[]),
+            ]);
+        }
+    }
+    for verb in ["ins", "inst", "insta", "exe", "ini", "publish", "diff", "pack", "update", "upd"] {
+        let call = |package: &str| format!("npm {verb} {package}");
+        let refused = ["acme-x/evil", "acme-x@.evil", "acme-x@..", "acme-x@a/b", "acme-x@npm:y"].map(call);
+        families(&[(&call("acme-*"), &[&call("acme-x"), &call("acme-x@1")], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("docker --of-tomorrow a logs web-*", &["docker --of-tomorrow a logs web-1 web-2"], &[]),
+        ("docker logs web-*", &["docker logs web-1 db"], &[]),
+        ("gh repo clone acme/*", &["gh repo clone acme/x notes"], &[]),
+        ("gh pr view feature-*", &["gh pr view feature-x --json title"], &[]),
+        ("kubectl describe pod web-*", &["kubectl describe pod web-1 db"], &[]),
+        ("npm run build-*", &["npm run build-x y", "npm run build-x -- y/z"], &[]),
+        ("npm test unit-*", &["npm test unit-x y"], &[]),
+        ("pip show acme-*", &["pip show acme-x db"], &[]),
+        ("systemctl status bot-*", &["systemctl status bot-1 sshd"], &[]),
+        ("uv run acme-*", &["uv run acme-x y"], &[]),
+    ]);
+}
+
+/// tmux takes each beginning of a subcommand's name.
+#[test]
+fn an_abbreviation_of_a_subcommand_of_tmux_lets_no_command_follow() {
+    const FULL: [&str; 9] = [
+        "display-popup",
+        "if-shell",
+        "new-session",
+        "new-window",
+        "pipe-pane",
+        "respawn-pane",
+        "respawn-window",
+        "run-shell",
+        "split-window",
+    ];
+    let short = FULL.iter().flat_map(|name| (1..name.len()).map(|end| &name[..end]));
+    // Others have a further command, too, or set one.
+    let others = [
+        "bind",
+        "bind-key",
+        "command-prompt",
+        "confirm",
+        "confirm-before",
+        "set",
+        "set-hook",
+        "set-op",
+        "source",
+        "wait",
+    ];
+    for verb in short.chain(FULL).chain(others).filter(|verb| !["a", "display"].contains(verb)) {
+        let call = format!("tmux {verb} -t bot-1");
+        let refused = ["evil", "evil x", "bot-1", "-- evil"].map(|more| format!("{call} {more}"));
+        let refused = refused.each_ref().map(String::as_str);
+        families(&[(&format!("tmux {verb} -t bot-*"), &[&call], &refused)]);
+        families(&[(&format!("tmux -L bot {verb} -t bot-*"), &[], &[&format!("tmux -L bot {verb} -t bot-1 evil")])]);
+        families(&[(&format!("ssh web tmux {verb} -t bot-*"), &[], &[&format!("ssh web tmux {verb} -t bot-1 evil")])]);
+    }
+    families(&[
+        ("tmux -L bot send-keys -t bot-*", &["tmux -L bot send-keys -t bot-1 ls Enter"], &[]),
+        ("tmux send -t bot-*", &["tmux send -t bot-1 ls Enter"], &[]),
+        ("tmux kill-ses -t bot-*", &["tmux kill-ses -t bot-1"], &[]),
+        ("tmux split -h *", &["tmux split -h htop"], &[]),
+    ]);
+}
