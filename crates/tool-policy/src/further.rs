@@ -98,7 +98,8 @@ fn is_value_of_rule(program: &Program, rule: &[String], before: &[String]) -> bo
 pub(super) fn names_operand(program: &Program, rule: &[String]) -> bool {
     let (rule, _) = from_subcommand(program, rule, &[]);
     let own: Vec<&String> = choice::operands(program, rule).collect();
-    listed_verb(program, &own).is_some_and(|at| is_named(&own[at + 1..]))
+    let at = listed_verb(program, &own).filter(|at| !is_commanded(program, &own, *at));
+    at.is_some_and(|at| is_named(&own[at + 1..]))
 }
 
 /// Returns whether operands name something.

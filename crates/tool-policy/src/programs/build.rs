@@ -27,6 +27,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         package_options: "-p --package",
         alike: MODULES,
         unlike: SCRIPTS,
+        commanded: "explore",
         commands: CommandOperands::Specifiers,
         // For npm `-w` has a value.
         options: Options { valued, ..Options::new(&[], "C") },
@@ -57,6 +58,7 @@ pub(super) const TABLE: &[Program] = &[
         doing_more: &[("audit", "fix")],
         alike: MODULES,
         unlike: SCRIPTS,
+        commanded: "explore",
         commands: CommandOperands::Specifiers,
         options: Options {
             anywhere: SILENT,

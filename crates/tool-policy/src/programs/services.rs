@@ -39,6 +39,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
+        commanded: "create-cronjob create-deployment create-job debug run",
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-s --server",

@@ -674,6 +674,48 @@ fn a_subcommand_that_no_table_has_keeps_to_the_rules_names() {
     ]);
 }
 
+/// Of a pod or a package the star is in the name, and what is run is the image's own or none.
+#[test]
+fn a_star_in_the_name_of_a_pod_or_a_package_lets_no_command_follow() {
+    for (rule, name) in [
+        ("kubectl run --image=acme/x bot-*", "bot-1"),
+        ("kubectl run --image acme/x bot-*", "bot-1"),
+        ("kubectl -n web run --image=acme/x bot-*", "bot-1"),
+        ("kubectl run bot-1 --image=acme/*", "bot-1"),
+        ("kubectl create job --image=acme/x bot-*", "bot-1"),
+        ("kubectl create job --image acme/x bot-*", "bot-1"),
+        ("kubectl create cronjob --image=acme/x --schedule=@daily bot-*", "bot-1"),
+        ("kubectl create deployment bot-* --image=acme/*", "bot-1"),
+        ("kubectl create deployment --image=acme/x bot-*", "bot-1"),
+        ("kubectl debug --image=acme/x pod/web-*", "pod/web-1"),
+        ("kubectl debug pod/web-1 --image=acme/*", "pod/web-1"),
+        ("npm explore acme-*", "acme-1"),
+        ("npm explor acme-*", "acme-1"),
+        ("npm expl acme-*", "acme-1"),
+        ("pnpm explore acme-*", "acme-1"),
+        ("ssh web kubectl run --image=acme/x bot-*", "bot-1"),
+        ("sudo kubectl create job --image=acme/x bot-*", "bot-1"),
+    ] {
+        let call = rule.replace('*', "1");
+        let more =
+            ["-- sh -c evil", "sh -c evil", "sh", "-- sh", "-- find . -delete", "--command -- sh", "-- --", "-q -- sh"];
+        let refused =
+            [more.map(|more| format!("{call} {more}")), more.map(|more| format!("{call} {name} {more}"))].concat();
+        let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+        families(&[(rule, &[&call], &refused)]);
+    }
+    families(&[
+        ("kubectl create configmap bot-*", &["kubectl create configmap bot-1 --dry-run=client"], &[]),
+        ("kubectl create job bot --image=acme/x -- ls *", &["kubectl create job bot --image=acme/x -- ls a b"], &[]),
+        ("kubectl create -f k8s/*", &["kubectl create -f k8s/a"], &[]),
+        ("kubectl exec web-* -- ls notes/*", &["kubectl exec web-1 -- ls notes/a"], &[]),
+        ("kubectl run bot --image=acme/x -- ls notes/*", &["kubectl run bot --image=acme/x -- ls notes/a"], &[]),
+        ("kubectl run bot --image=acme/x *", &["kubectl run bot --image=acme/x -- sh"], &[]),
+        ("npm explore acme-*", &[], &["npm explore acme-1>x", "npm explore acme-1[x]", "npm explore acme-1/evil"]),
+        ("npm explore acme -- ls *", &["npm explore acme -- ls a b"], &[]),
+    ]);
+}
+
 /// tmux takes each beginning of a subcommand's name.
 #[test]
 fn an_abbreviation_of_a_subcommand_of_tmux_lets_no_command_follow() {
