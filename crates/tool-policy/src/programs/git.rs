@@ -284,6 +284,9 @@ const PUSHING: Options = Options {
     ..Options::NONE
 };
 
+/// The configuration is where the option says. Whoever writes there decides what later calls run, as by `git config`.
+const SEPARATE_FOLDER: GuardedOption = executes("", "separate-git-dir");
+
 const UNKNOWN: Subcommand = Subcommand {
     names: &[],
     needs: ANYTHING,
@@ -458,7 +461,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ),
         ..subcommands(CHANGES, &["rebase"])
     },
-    Subcommand { options: Options::new(&[executes("", "template")], ""), ..subcommands(CHANGES, &["init"]) },
+    Subcommand {
+        options: Options::new(&[executes("", "template"), SEPARATE_FOLDER], ""),
+        ..subcommands(CHANGES, &["init"])
+    },
     Subcommand {
         options: Options::new(&[writes("o", "output"), executes("", "exec"), executes("", "remote")], ""),
         ..subcommands(CHANGES, &["archive"])
@@ -498,6 +504,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
                     executes("u", "upload-pack"),
                     executes("c", "config"),
                     executes("", "template"),
+                    SEPARATE_FOLDER,
                     steers("", "bundle-uri"),
                 ],
                 "ojb",
@@ -693,7 +700,8 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
 fn leads_on<'a>(subcommand: &str, arguments: &'a [String]) -> Option<&'a str> {
     const FINAL: &[(&str, Names)] = &[
         ("bisect", "bad good log new next old replay reset skip start terms"),
-        ("submodule", "absorbgitdirs add deinit init set-branch set-url status summary sync update"),
+        // `absorbgitdirs` makes the settings in a folder those of this repository.
+        ("submodule", "add deinit init set-branch set-url status summary sync update"),
     ];
     let (_, words) = FINAL.iter().find(|(name, _)| *name == subcommand)?;
     let word = arguments.iter().find(|word| !word.starts_with('-'))?;
@@ -881,7 +889,15 @@ mod tests {
             ("submodule --quiet update --init", ""),
             ("submodule", ""),
             ("submodule foreach x", "submodule foreach"),
+            ("submodule -q absorbgitdirs notes", "submodule absorbgitdirs"),
             ("difftool -x y", "difftool"),
+            ("init", ""),
+            ("init -q --bare notes/x", ""),
+            ("init --separate-git-dir=notes/x", "separate-git-dir"),
+            ("init --separate-git-dir notes/x .", "separate-git-dir"),
+            ("init --sep=notes/x", "separate-git-dir"),
+            ("init --s notes/x", "separate-git-dir"),
+            ("clone --separate-g=notes/x ./a", "separate-git-dir"),
             ("commit -am x", ""),
             ("log -- --output", "output"),
         ] {

@@ -231,6 +231,24 @@ fn the_address_of_a_rule_is_the_only_one() {
     );
 }
 
+/// Whoever writes in that folder decides what later calls run.
+#[test]
+fn the_folder_of_a_repositorys_configuration_must_be_spelled() {
+    for (head, tail) in [("git init", ""), ("git -C . init", ""), ("git init -q", " ."), ("git clone ./a", " b")] {
+        let options = ["--separate-git-dir=notes/x", "--separate-git-dir notes/x", "--sep notes/x", "--separate-git=x"];
+        let refused = options.map(|option| format!("{head} {option}{tail}"));
+        let refused = refused.each_ref().map(String::as_str);
+        for rule in ["git *", "git init *", "git clone *", "git -C * init *"] {
+            families(&[(rule, &[], &refused)]);
+        }
+    }
+    families(&[
+        ("git *", &["git init", "git init -q notes/x", "git clone ./a b"], &[]),
+        ("git init --separate-git-dir=repo.git *", &["git init --separate-git-dir=repo.git ."], &[]),
+        ("git clone --separate-git-dir *", &["git clone --separate-git-dir x ./a"], &[]),
+    ]);
+}
+
 #[test]
 fn an_address_does_not_climb_out_of_a_rules() {
     let policy =
