@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "access cache config dist-tag hook org owner pkg profile team token trust",
         starts: Some("create exec init innit x"),
-        package_options: "--package",
+        package_options: "--diff --package",
         doing_more: &[("audit", "fix")],
         alike: MODULES,
         unlike: SCRIPTS,

@@ -183,6 +183,8 @@ fn no_star_makes_a_package_that_is_run_a_repository_or_a_folder() {
         "deno run npm:acme-*",
         "npm create acme-*",
         "npm exec -- acme-*",
+        "npm diff --diff acme-*",
+        "npm diff --diff=acme-*",
         "npm exec --package acme-* acme",
         "npm exec --package=acme-* acme",
         "npm exec --yes acme-*",
