@@ -93,6 +93,12 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "check config debug freeze hash help index inspect list search show",
         commands: CommandOperands::Specifiers,
         options: Options {
+            anywhere: Anywhere {
+                flags: "qUv",
+                switches: "quiet upgrade user verbose",
+                printing: ("q", "quiet"),
+                ..Anywhere::NONE
+            },
             valued: "exclude format only-binary progress-bar retries timeout upgrade-strategy",
             ..Options::NONE
         },
@@ -128,7 +134,19 @@ pub(super) const TABLE: &[Program] = &[
         options: Options { valued: "file settings", ..Options::new(&[], "DPfslT") },
         ..closed(Class::Runs, &["mvn"], &MAVEN)
     },
-    Program { commands: CommandOperands::Tests, ..closed(Class::Runs, &["pytest"], &PYTEST) },
+    Program {
+        commands: CommandOperands::Tests,
+        options: Options {
+            anywhere: Anywhere {
+                flags: "lqsvx",
+                switches: "exitfirst quiet verbose",
+                printing: ("q", "quiet"),
+                ..Anywhere::NONE
+            },
+            ..Options::NONE
+        },
+        ..closed(Class::Runs, &["pytest"], &PYTEST)
+    },
     Program {
         options: Options { valued: "justfile", ..Options::new(&[], "df") },
         ..closed(Class::Runs, &["just"], &JUST)

@@ -263,7 +263,7 @@ const FETCHING: Options = Options {
     ],
     values: "joX",
     harmless: &["prune"],
-    anywhere: QUIET,
+    anywhere: Anywhere { switches: "ff-only no-edit no-rebase no-tags prune quiet rebase verbose", ..QUIET },
     ..Options::NONE
 };
 
@@ -330,7 +330,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..subcommands(READS, &["grep"])
     },
     subcommands(CHANGES, &["am", "apply", "bisect", "bundle"]),
-    Subcommand { harmless: Some(&HARMLESS_PICKING), ..subcommands(CHANGES, &["cherry-pick", "revert"]) },
+    anywhere(
+        Anywhere { flags: "sx", switches: "no-edit signoff", ..Anywhere::NONE },
+        Subcommand { harmless: Some(&HARMLESS_PICKING), ..subcommands(CHANGES, &["cherry-pick", "revert"]) },
+    ),
     anywhere(
         Anywhere { flags: "aqsv", switches: "all quiet signoff verbose", ..QUIET },
         Subcommand {
@@ -421,7 +424,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x"), destroys("f", "force")], "e")
     },
     anywhere(
-        QUIET,
+        Anywhere { switches: "ff no-edit no-ff no-stat quiet stat verbose", ..QUIET },
         Subcommand {
             reads_operands: true,
             ..forcing(&"merge", &[destroys("s", "strategy"), destroys("", "abort"), destroys("", "quit")], "FmsSX")

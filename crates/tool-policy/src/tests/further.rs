@@ -759,3 +759,46 @@ fn an_abbreviation_of_a_subcommand_of_tmux_lets_no_command_follow() {
         ("tmux split -h *", &["tmux split -h htop"], &[]),
     ]);
 }
+
+/// Behind the name it is granted, too.
+#[test]
+fn a_harmless_option_stands_in_front_of_the_rules_name_as_well() {
+    for (rule, option, one, other) in [
+        ("git merge bot/*", "--no-ff", "git merge bot/x", "main"),
+        ("git merge bot/*", "--no-edit", "git merge bot/x", "main"),
+        ("git cherry-pick bot/*", "-x", "git cherry-pick bot/x", "main"),
+        ("git cherry-pick bot/*", "--signoff", "git cherry-pick bot/x", "main"),
+        ("git revert bot/*", "--no-edit", "git revert bot/x", "main"),
+        ("git pull origin bot/*", "--rebase", "git pull origin bot/x", "main"),
+        ("git pull origin bot/*", "--ff-only", "git pull origin bot/x", "main"),
+        ("pip install acme-*", "-q", "pip install acme-x", "evil"),
+        ("pip install acme-*", "--upgrade", "pip install acme-x", "evil"),
+        ("pip install acme-*", "-qU", "pip install acme-x", "-e ./evil"),
+        ("pytest tests/*", "-x", "pytest tests/a.py", "-p evil"),
+        ("pytest tests/*", "-vxq", "pytest tests/a.py", "-c evil"),
+    ] {
+        let front = one.rsplit_once(' ').map(|(head, name)| format!("{head} {option} {name}")).unwrap();
+        let refused =
+            [format!("{one} {option} {other}"), format!("{front} {other}"), format!("{front} {option} {other}")];
+        families(&[(rule, &[&front, &format!("{one} {option}")], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("git pull origin *", &["git pull --rebase origin main", "git pull --prune origin main"], &[]),
+        ("git fetch origin *", &["git fetch --prune origin main"], &["git fetch --prune-tags origin main"]),
+        (
+            "git pull --ff-only origin *",
+            &["git pull --ff-only origin main"],
+            &["git pull --rebase --ff-only origin main"],
+        ),
+        ("git pull --rebase origin *", &[], &["git pull --rebase --no-rebase origin main", "git pull origin main"]),
+        ("git merge --no-ff bot/*", &["git merge --no-ff bot/x"], &["git merge bot/x", "git merge --no-ff --ff bot/x"]),
+        ("git merge bot/*", &[], &["git merge -m --no-ff main", "git merge --no-ff -m bot/x main"]),
+        ("git branch bot/*", &[], &["git branch -qD bot/x", "git branch -q -D bot/x"]),
+        ("git merge main", &["git merge -q main"], &["git merge --no-ff main"]),
+        (
+            "pip install acme-*",
+            &[],
+            &["pip install -q -r acme-x", "pip install -qr acme-x", "pip install -q -t acme-x y"],
+        ),
+    ]);
+}
