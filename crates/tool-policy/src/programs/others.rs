@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Program] = &[
         groups: "alias attestation auth cache codespace config environment extension gist gpg-key issue label mr org pr project release repo \
             repo-autolink repo-deploy-key repo-gitignore repo-license ruleset run search secret ssh-key variable workflow",
         alike: "create edit new upload",
-        unlike: "api archive browse cancel checkout checks clone close code comment commits delete develop diff disable download enable fork get \
+        unlike: "api archive browse cancel checkout checks clone close comment commits delete develop diff disable download enable fork get \
             issues list lock login logout ls merge prs ready refresh rename reopen repos rerun review run set set-default status sync \
             token transfer unarchive unlock update-branch verify view watch",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
@@ -88,7 +88,7 @@ pub(super) const TABLE: &[Program] = &[
         commanded: "display-popup if if-shell new new-session neww new-window pipe-pane pipep popup respawn-pane respawn-window respawnp respawnw \
             run run-shell split-window splitw",
         unlike: "a at attach attach-session break-pane breakp capture-pane capturep clear-history clearhist delete-buffer deleteb detach \
-            detach-client display display-message display-panes displayp has has-session join-pane joinp kill-pane kill-server kill-session \
+            detach-client display display-message has has-session join-pane joinp kill-pane kill-server kill-session \
             kill-window killp killw last last-pane last-window lastp link-window linkw list-buffers list-clients list-commands list-keys \
             list-panes list-sessions list-windows ls lsb lsc lscm lsk lsp lsw move-pane move-window movep movew next next-layout \
             next-window nextl prev previous-layout previous-window prevl refresh refresh-client rename rename-session rename-window renamew \
@@ -225,7 +225,7 @@ const SCREEN: HarmlessOptions = HarmlessOptions {
 
 /// The first operand is its subcommand. Behind the next one are keys, or a command.
 const TMUX: HarmlessOptions = HarmlessOptions {
-    perhaps_valued: "ElnsSxy0123456789",
+    perhaps_valued: "lnsSxy0123456789",
     clusters: true,
     within: &[
         ("capture-pane capturep", "CeJNpPq", ""),

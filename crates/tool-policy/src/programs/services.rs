@@ -9,7 +9,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable init kill manifest-create mount pause promote pull push \
+        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init kill manifest-create mount pause promote pull push \
             remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
         unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
             rename search stats tag top version",
@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
-        commanded: "create-cronjob create-deployment create-job debug run",
+        commanded: "create-cj create-cronjob create-deploy create-deployment create-job debug run",
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-s --server",
