@@ -98,14 +98,10 @@ impl Runner {
             None => self.run_dir(&job.run)?,
         };
         let setup = self.spawner.setup(&job.definition, None)?;
-        // The main session has no sandbox if its rules grant every program. Its agents always have one.
+        // The main session's own lines run as the person's do if its rules grant every program. Its agents' do not.
         let everything = setup.policy.shell(None).is_some_and(|shell| shell.everything);
-        let sandbox = if !client.starts_processes() || everything && setup.granted_to_agents.is_empty() {
-            None
-        } else {
-            let made = self.sandbox(&setup, &run_dir, &settings)?;
-            Some(if everything { made.with_plain_shell() } else { made })
-        };
+        let sandbox = client.starts_processes().then(|| self.sandbox(&setup, &run_dir, &settings)).transpose()?;
+        let sandbox = sandbox.map(|made| if everything { made.with_plain_shell() } else { made });
         let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(!everything)).unwrap_or_default();
         let Setup { policy, mut options, deny_rules, .. } = setup;
         if job.definition.id.is_turn() {

@@ -82,6 +82,7 @@ mod package;
 mod page;
 mod page_browser;
 mod plain_jobs;
+mod planted_files;
 mod policy_corpus;
 mod problems;
 mod pushed;

@@ -69,8 +69,11 @@ pub(crate) fn start(args: &[OsString], env: &Environment, begin: impl FnOnce() -
     let spec: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
     let mut spec = spec.map_err(io::Error::other)?;
     if spec.plain {
+        let of_client = |name: &OsStr| spec.of_client.iter().any(|own| own.as_str() == name);
+        let kept = env.iter().filter(|(name, _)| !of_client(name));
+        let own = spec.env.iter().filter(|(name, _)| of_client(OsStr::new(name)));
         begin()?;
-        return Err(Command::new(&spec.bash).arg0("bash").args(args).env_clear().envs(env).exec());
+        return Err(Command::new(&spec.bash).arg0("bash").args(args).env_clear().envs(kept).envs(own).exec());
     }
     if let Some(rest) = script.as_bytes().strip_prefix(SNAPSHOT) {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -37,6 +37,9 @@ pub struct ShellSpec {
     /// Whether the shell is plain bash without a domain: in a session of the person's own, only agents are sandboxed.
     #[serde(default)]
     pub plain: bool,
+    /// Variables of the client that are not for a plain shell: it has them as `env` has them, or not at all.
+    #[serde(default)]
+    pub of_client: Vec<String>,
     /// Path of the real bash.
     pub bash: PathBuf,
     /// The domain of the shell, its builtins, filters and wrappers.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use futures::FutureExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Maximum length of a line, in bytes. A tool result with large files comes to a few MiB.
@@ -69,6 +70,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
+    /// Returns what the stream has given and nobody has read, without waiting for more. It stays for [`Self::next`].
+    pub(super) fn unread(&mut self) -> &[u8] {
+        while self.buffer.len() <= self.longest {
+            self.buffer.reserve(CHUNK);
+            match self.stream.read_buf(&mut self.buffer).now_or_never() {
+                Some(Ok(1..)) => {}
+                // [`Self::next`] meets the end, or the error.
+                _ => break,
+            }
+        }
+        &self.buffer[self.start..]
+    }
+
     fn drop_consumed(&mut self) {
         self.buffer.drain(..self.start);
         self.start = 0;
@@ -85,6 +99,21 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_is_unread_stays_to_be_read() {
+        let (mut writer, reader) = tokio::io::duplex(64);
+        let mut lines = Lines::new(reader);
+        assert_eq!(lines.unread(), b"");
+        tokio::io::AsyncWriteExt::write_all(&mut writer, b"one\ntwo").await.unwrap();
+        assert_eq!(lines.unread(), b"one\ntwo");
+        assert_eq!(lines.next().await.unwrap().unwrap(), b"one");
+        assert_eq!(lines.unread(), b"two");
+        drop(writer);
+        assert_eq!(lines.unread(), b"two");
+        assert_eq!(lines.next().await.unwrap().unwrap(), b"two");
+        assert!(lines.next().await.unwrap().is_none());
+    }
 
     #[tokio::test]
     async fn lines_come_one_by_one() {

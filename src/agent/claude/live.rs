@@ -130,12 +130,16 @@ impl LiveClient {
         self.process.is_alive()
     }
 
-    /// Returns whether the client is alive, holds the conversation that the request continues, and has no other message to answer.
+    /// Returns whether the client is alive, holds the conversation that the request continues, and has no other message to answer, nor a
+    /// turn that it began without one.
     pub(super) fn can_continue(&mut self, request: &Request) -> bool {
         let SessionMode::Main(Some(session)) = &request.session else { return false };
         self.is_alive()
             && self.session.as_ref() == Some(session)
-            && self.given.first().is_none_or(|given| request.answers.as_ref() == Some(&given.id))
+            && match self.given.first() {
+                Some(given) => request.answers.as_ref() == Some(&given.id),
+                None => !begins_turn(self.process.lines.unread()),
+            }
     }
 
     /// Returns whether the client's remaining budget is about the request's: not more, and not much less.
@@ -221,11 +225,36 @@ impl LiveClient {
     }
 }
 
+/// Returns whether a client's output contains the line with which it begins a turn.
+fn begins_turn(output: &[u8]) -> bool {
+    let mark = br#""subtype":"init""#;
+    output.windows(mark.len()).any(|window| window == mark)
+}
+
 /// Returns the figures of one turn, given the sums up to it and the sums before it.
 fn less(client: ClientState, (cost_usd, tokens): (f64, Tokens)) -> ClientState {
     ClientState {
         cost_usd: client.cost_usd.map(|sum| (sum - cost_usd).max(0.0)),
         tokens: client.tokens.map(|sum| sum - tokens),
         ..client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_begins_a_turn_with_its_line_of_facts() {
+        for (output, expect) in [
+            ("", false),
+            ("{\"type\":\"rate_limit_event\"}\n", false),
+            (
+                "{\"type\":\"keep_alive\"}\n{\"type\":\"system\",\"subtype\":\"init\",\"cwd\":\"/\"}\n{\"type\":\"user\"",
+                true,
+            ),
+        ] {
+            assert_eq!(begins_turn(output.as_bytes()), expect, "{output}");
+        }
     }
 }

@@ -40,7 +40,7 @@ use self::broker::Broker;
 pub use self::idle::IdleClient;
 use self::live::{LiveClient, StartConfig, TurnArgs};
 use self::login::{Login, LoginSources, find_login};
-use self::options::{ClientEnvironment, command_line, environment, shell_environment, variables};
+use self::options::{ClientEnvironment, OF_OWN_PROGRAMS, command_line, environment, shell_environment, variables};
 use self::outcome::Termination;
 use self::process::Exit;
 use self::session::ClientState;
@@ -225,6 +225,7 @@ impl Claude {
             let clean = self.clean_environment(request);
             let complete = |mut spec: ShellSpec| {
                 spec.env = clean.clone().into_iter().chain(broker.presented()).chain(spec.env).collect();
+                spec.of_client = OF_OWN_PROGRAMS.iter().map(|(name, _)| (*name).to_owned()).collect();
                 spec
             };
             let agents = request.sandbox.agents.clone().into_iter();

@@ -155,7 +155,7 @@ pub fn environment(
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     let path = client_environment.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
     let [config_dir, temporary] = [config_dir, temporary].map(|path| path.display().to_string());
-    let ours: [(&str, &str); 15] = [
+    let ours: [(&str, &str); 16] = [
         ("PATH", &path),
         ("OLLIM_HOME", &client_environment.data_folder),
         ("OLLIM_RUN_TOKEN", token),
@@ -172,14 +172,20 @@ pub fn environment(
         // A background task would end with the client, which may have only one turn.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
+        // Otherwise the client takes tasks from `.claude/scheduled_tasks.json` in its folder, where jobs write, as the person's own prompts.
+        ("CLAUDE_CODE_DISABLE_CRON", "1"),
         // These instructions on commits and signing take 450 to 1,500 bytes in each request.
         ("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
-    env.extend(ours.map(|(name, value)| (name.to_string(), value.to_string())));
+    env.extend(ours.into_iter().chain(OF_OWN_PROGRAMS).map(|(name, value)| (name.to_string(), value.to_string())));
     env
 }
+
+/// Variables for programs that the client starts by itself, outside of its shell. At its start it asks git about its folder, where jobs write:
+/// a repository there may configure commands that git runs.
+pub const OF_OWN_PROGRAMS: [(&str, &str); 1] = [("GIT_DIR", "/dev/null")];
 
 impl ClientEnvironment {
     /// Returns whether `client_env` names a proxy for programs.
@@ -339,12 +345,14 @@ mod tests {
         CLAUDE_CODE_DISABLE_AUTO_MEMORY=1
         CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1
         CLAUDE_CODE_DISABLE_BUNDLED_SKILLS=1
+        CLAUDE_CODE_DISABLE_CRON=1
         CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
         CLAUDE_CODE_SHELL=/bin/bash
         CLAUDE_CODE_TMPDIR=/d/state/runs/1
         CLAUDE_CONFIG_DIR=/d/state/runs/1/claude
         DISABLE_AUTOUPDATER=1
+        GIT_DIR=/dev/null
         HOME=/home/ann
         LANG=de_DE.UTF-8
         LC_ALL=C.UTF-8

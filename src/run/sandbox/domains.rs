@@ -169,6 +169,7 @@ impl SandboxPlan {
         (domain.execute, domain.read, domain.write) = (execute, read, write);
         Ok(ShellSpec {
             plain: false,
+            of_client: Vec::new(),
             bash: programs.get("bash").cloned().unwrap_or_else(|| PathBuf::from("/bin/bash")),
             domain: tidy(domain),
             env: BTreeMap::from([("PATH".to_owned(), joined(&path))]),
