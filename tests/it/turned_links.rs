@@ -36,6 +36,8 @@ async fn the_client_changes_none_of_the_runs_links_and_none_of_its_settings() {
         "new",
         "claude/remote-settings.json",
         "claude/plugins/new",
+        "claude/session-env/new",
+        "claude/shell-snapshots/new",
     ];
     let api = MessagesApi::answering(move |request| {
         let path = |at: usize| of_run.get().unwrap().join(targets[at]);
@@ -74,7 +76,7 @@ async fn the_client_changes_none_of_the_runs_links_and_none_of_its_settings() {
     let mut configured: Vec<_> =
         std::fs::read_dir(fixture.run_dir().join("claude")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     configured.sort();
-    assert_eq!(configured, ["projects", "session-env", "sessions", "shell-snapshots"]);
+    assert_eq!(configured, ["projects", "session-env", "sessions"]);
 }
 
 /// An earlier client of the run may have left a configuration of its model's, which the next one would take for its own.

@@ -37,6 +37,9 @@ pub struct Domain {
     /// Folders whose trees may be listed, but whose files may not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<PathBuf>,
+    /// Folders in whose trees further folders may be made, but no files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nest: Vec<PathBuf>,
     /// Trees or files that may be read and changed. Nothing else may be changed.
     pub write: Vec<PathBuf>,
     /// Trees or files that may be read and executed.
@@ -73,6 +76,7 @@ impl Domain {
             && reads_beside
             && within(&self.read, &other.read)
             && within(&self.list, &other.list)
+            && within(&self.nest, &other.nest)
             && within(&self.write, &other.write)
             && within(&self.execute, &other.execute)
     }
@@ -172,6 +176,7 @@ impl Domain {
             .add_rules(beneath(&beside, read))?
             .add_rules(beneath(&self.read, read))?
             .add_rules(beneath(&self.list, AccessFs::ReadDir.into()))?
+            .add_rules(beneath(&self.nest, AccessFs::MakeDir | AccessFs::ReadDir))?
             .add_rules(beneath(&self.write, AccessFs::from_all(TRIED) & !(refused | AccessFs::Execute)))?
             .add_rules(beneath(&self.execute, read | AccessFs::Execute))
     }
@@ -366,6 +371,7 @@ mod tests {
             (Domain { write: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
             (Domain { execute: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
             (Domain { list: paths(&["/usr"]), ..Domain::default() }, reading(&[]), false),
+            (Domain { nest: paths(&["/usr"]), ..Domain::default() }, reading(&[]), false),
             (beside(&["/a", "/b"]), beside(&["/a"]), true),
             (beside(&["/a"]), beside(&["/a", "/b"]), false),
             (beside(&["/a"]), reading(&["/usr"]), false),

@@ -27,6 +27,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_sandbox::cgroup::{DelegatedCgroup, Group};
@@ -53,9 +54,13 @@ use super::tools::ServeTools;
 use super::transcript::{RESUMED, open_transcript};
 use crate::clock::Clock;
 
-/// The folders of its configuration in which a client writes: conversations, which clients run, and what its shells begin with. It makes
-/// others, and files beside them, and does without.
-const RECORDS: [&str; 4] = ["projects", "session-env", "sessions", "shell-snapshots"];
+/// The folders of its configuration in which a client writes: conversations, and which clients run. It would make others, and files beside
+/// them, and does without.
+const RECORDS: [&str; 2] = ["projects", "sessions"];
+
+/// The folder of its configuration in which a client makes a folder for each session. It would run the scripts in them before each line of
+/// its shell.
+const SESSION_ENV: &str = "session-env";
 
 /// Timeouts of a client.
 #[derive(Clone, Debug)]
@@ -277,6 +282,7 @@ impl Claude {
         // its settings would lie in the configuration folder itself, and the links to its shell and to programs lie beside it.
         domain.write.push(temporary(&request.run_dir));
         domain.write.extend(records(config_dir));
+        domain.nest.push(config_dir.join(SESSION_ENV));
         domain.read.extend([config_dir.to_path_buf(), request.run_dir.join(RESUMED)]);
         domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
@@ -449,20 +455,37 @@ fn records(config_dir: &Path) -> impl Iterator<Item = PathBuf> {
     RECORDS.iter().map(|name| config_dir.join(name))
 }
 
-/// Makes the folders in which a client writes. If the configuration is the run's own (`is_of_run`), they are empty: an earlier client of the
-/// run may have left one that its model has written.
+/// Makes the folders in which a client writes. Removes from them what an earlier client may have left of its model's, and what clients
+/// obey: of a run's own (`is_of_run`) everything, of the main session's everything but its records, which its clients share.
 async fn make_folders(request: &Request, config_dir: &Path, is_of_run: bool) -> std::io::Result<()> {
-    let folders = [config_dir.to_path_buf(), temporary(&request.run_dir)];
+    let [config_dir, temporary] = [config_dir.to_path_buf(), temporary(&request.run_dir)];
     let made = tokio::task::spawn_blocking(move || {
-        folders.iter().try_for_each(|folder| {
-            if is_of_run && folder.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
-                leftovers::remove(folder)?;
+        if is_of_run {
+            for folder in [&config_dir, &temporary] {
+                if folder.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
+                    leftovers::remove(folder)?;
+                }
             }
-            make_own(folder)
-        })?;
-        records(&folders[0]).try_for_each(|folder| make_own(&folder))
+        }
+        [&config_dir, &temporary].into_iter().try_for_each(|folder| make_own(folder))?;
+        remove_obeyed(&config_dir)?;
+        records(&config_dir).chain([config_dir.join(SESSION_ENV)]).try_for_each(|folder| make_own(&folder))
     });
     made.await?
+}
+
+/// Removes everything from a configuration folder that a client would obey. Of the snapshots it obeys its own only, by a random name.
+fn remove_obeyed(config_dir: &Path) -> std::io::Result<()> {
+    /// Held while the folder of the main session is cleared, which several clients use.
+    static CLEARING: Mutex<()> = Mutex::new(());
+    let _clearing = CLEARING.lock().unwrap_or_else(PoisonError::into_inner);
+    for entry in std::fs::read_dir(config_dir)? {
+        let entry = entry?;
+        if !RECORDS.iter().chain(&["shell-snapshots"]).any(|name| entry.file_name() == *name) {
+            leftovers::remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates a folder that only this user can access. Refuses a symlink, which a fork may have put there.

@@ -454,7 +454,7 @@ fn joined(path: &[PathBuf]) -> String {
 
 /// Sorts the domain's lists and removes duplicates.
 fn tidy(mut domain: Domain) -> Domain {
-    for list in [&mut domain.read, &mut domain.list, &mut domain.write, &mut domain.execute] {
+    for list in [&mut domain.read, &mut domain.list, &mut domain.nest, &mut domain.write, &mut domain.execute] {
         list.sort();
         list.dedup();
     }
