@@ -104,6 +104,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
     }
     let attempts = |fixture: &Fixture| -> Vec<(Reply, &str, bool)> {
         let (root, home) = (fixture.root.display().to_string(), fixture.home().display().to_string());
+        let programs = fixture.claude.client_environment.programs.join(":");
         let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
         let read = |path: &str| Reply::call("Read", json!({"file_path": path}));
         vec![
@@ -125,8 +126,10 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
                 "the-system",
                 true,
             ),
-            (Reply::bash("command -v ollim-bot"), "our-binary", true),
-            (Reply::bash("git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
+            // This bash is not ours. It is a login shell, since the client can keep no snapshot of one, and sets a PATH of its own.
+            (Reply::bash(&format!("PATH={programs} command -v ollim-bot")), "our-binary", true),
+            // It has the variables for the client's own git, which sees no repository.
+            (Reply::bash("unset GIT_DIR; git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
             // Access that was not granted.
             (
                 Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")),
