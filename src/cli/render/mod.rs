@@ -179,16 +179,19 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
     let refill = budget.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
     output.line(format!("{}{refill}", paint(STRONG, &left)));
     for cap in spending {
-        let (whose, amounts) = match cap.name {
-            "tokens_day" => ("today", format!("{:.0} of {:.0} tokens spent", cap.spent, cap.cap)),
-            name => {
-                let whose = if name == "month" { "this month" } else { "today" };
-                (whose, format!("{} of {} spent", words::money(cap.spent), words::money(cap.cap)))
-            }
+        let shown = |amount: f64| match cap.name {
+            "tokens_day" => words::grouped(amount as u64),
+            _ => words::money(amount),
         };
+        let (whose, tokens) = match cap.name {
+            "tokens_day" => ("today", " tokens"),
+            "month" => ("this month", ""),
+            _ => ("today", ""),
+        };
+        let amounts = format!("{} of {}{tokens} spent", shown(cap.spent), shown(cap.cap));
         let taken = match cap.taken {
             0.0 => String::new(),
-            taken => format!(", {} taken by runs that have not ended", words::money(taken)),
+            taken => format!(", {}{tokens} taken by runs that have not ended", shown(taken)),
         };
         output.line(format!("{}{taken}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
     }
