@@ -21,6 +21,7 @@ pub(super) fn explain(story: &OccurrenceHistory, facts: &Facts) -> (Sentence, Ve
         None => Default::default(),
     };
     if story.outcome == Some(RunState::Skipped)
+        && begun(facts).is_none()
         && let Some((said, mut evidence)) = facts.explain(SituationKind::Skipped)
     {
         evidence.extend(elsewhere);
@@ -294,17 +295,21 @@ fn was_cut_off(attempt: &Attempt) -> String {
     }
 }
 
-/// Returns how the attempts before the last ended: ` at the second attempt: the first failed (…)`.
-fn earlier(facts: &Facts) -> String {
-    let Some([before @ .., last]) = facts.story.as_ref().map(|story| story.attempts.as_slice()) else {
-        return String::new();
-    };
-    let Some(previous) = before.last() else { return String::new() };
+/// Returns how the attempt before the last ended, with its number.
+fn previous(facts: &Facts) -> Option<(u32, String)> {
+    let [before @ .., _] = facts.story.as_ref()?.attempts.as_slice() else { return None };
+    let previous = before.last()?;
     let how = match previous.state {
         RunState::Interrupted => was_cut_off(previous),
         _ => format!("failed ({})", words::reason(previous.error.as_deref().unwrap_or_default())),
     };
-    format!(" at the {} attempt: the {} {how}", words::ordinal(last.number), words::ordinal(previous.number))
+    Some((previous.number, how))
+}
+
+/// Returns how the attempts before the last ended: ` at the second attempt: the first failed (…)`.
+fn earlier(facts: &Facts) -> String {
+    let (Some((number, how)), Some(last)) = (previous(facts), last(facts)) else { return String::new() };
+    format!(" at the {} attempt: the {} {how}", words::ordinal(last.number), words::ordinal(number))
 }
 
 fn is_completed(facts: &Facts) -> Option<&OccurrenceHistory> {
@@ -343,7 +348,10 @@ pub(super) fn ended(facts: &Facts) -> Option<Statement> {
         RunState::TimedOut => format!("ran over its time: {reason}"),
         RunState::Cancelled => format!("was cancelled: {reason}"),
         RunState::Interrupted => format!("was cut off: {reason}"),
-        RunState::Skipped => format!("was skipped: {reason}"),
+        RunState::Skipped => match previous(facts) {
+            Some((_, how)) => format!("{how}; its {} attempt was skipped: {reason}", words::ordinal(last.number)),
+            None => format!("was skipped: {reason}"),
+        },
         RunState::Completed | RunState::Claimed | RunState::Running => format!("is {}", last.state),
     };
     Statement::bare(sentence)
