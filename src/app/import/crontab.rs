@@ -197,14 +197,17 @@ fn command(line: &str, settings: &BTreeMap<String, String>) -> Result<String, Wh
 
 /// Splits a line at the first `%` without a backslash before it. Returns the command, and the rest as crond passes it to the input.
 fn split_input(text: &str) -> Result<(String, Option<String>), Why> {
+    let between_quotes = |mark: &str| {
+        let why = format!("it has `{mark}` between quotes, of which daemons make different things");
+        Err((why, Some("put the line into a script".to_owned())))
+    };
     let mut line = String::new();
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
         match letter {
             '\\' if text[at + 1..].starts_with('%') => {
                 if is_within_quotes(&text[..at]) {
-                    let why = "it has `\\%` between quotes, of which daemons make different things";
-                    return Err((why.into(), Some("put the line into a script".into())));
+                    return between_quotes("\\%");
                 }
                 line.push('%');
                 letters.next();
@@ -213,6 +216,7 @@ fn split_input(text: &str) -> Result<(String, Option<String>), Why> {
                 line.push('\\');
                 line.extend(letters.next().map(|(_, next)| next));
             }
+            '%' if is_within_quotes(&text[..at]) => return between_quotes("%"),
             '%' => return Ok((line, Some(input(&text[at + 1..])))),
             letter => line.push(letter),
         }
@@ -309,6 +313,7 @@ mod tests {
             ("-0 0 * * * x", "`-0 0 * * *`: "),
             ("0 0 * * * date '+\\%F'", "`\\%` between quotes"),
             ("0 0 * * * date \"+\\%F\"", "`\\%` between quotes"),
+            ("0 0 * * * echo \"100% of it\"", "`%` between quotes"),
             ("LOGNAME=x\n0 0 * * * y", "cannot be set"),
         ] {
             let found = lines(line);

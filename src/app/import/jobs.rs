@@ -75,8 +75,9 @@ pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Re
             Ok((TimerJob { description, when, zone, command, on_missed, jitter, wake, timeout, look }, service)) => {
                 let body = format!("{} starts {}.\n", timer.display(), service.display());
                 let zone = zone.or(system_zone(app));
+                let name = || timer.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let draft = Draft {
-                    description,
+                    description: if description.is_empty() { name() } else { description },
                     timezone: zone,
                     timeout: timeout.or(Some(UNLIMITED)),
                     on_missed,
@@ -167,8 +168,8 @@ fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::RefusalReason>
     Ok((systemd::job(&timer, &read(&service)?)?, service))
 }
 
-/// Prefixes that name a home folder.
-const HOMES: [&str; 4] = ["~/", "$HOME", "/home/", "/root/"];
+/// Prefixes that name the person's home folder.
+const HOMES: [&str; 2] = ["~/", "$HOME"];
 
 /// Folders that all programs of a job may read, or that contain no regular files.
 const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
@@ -178,7 +179,7 @@ struct OutsidePaths(Vec<(String, bool)>);
 
 impl OutsidePaths {
     /// Only paths that exist at the root count: `/foo/d` may be an expression of sed.
-    fn of(line: &str, work: &Path) -> Option<Self> {
+    fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
         let mut found: Vec<(String, bool)> = Vec::new();
         let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
         let mut before = "";
@@ -192,7 +193,7 @@ impl OutsidePaths {
                 && root.parent().is_some()
                 && root.exists()
                 && !OPEN.iter().any(|open| Path::new(word).starts_with(open))
-                && !HOMES.iter().any(|home| word.starts_with(home))
+                && !home.is_some_and(|home| Path::new(word).starts_with(home))
                 && !Path::new(word).starts_with(work);
             if is_outside && found.iter().all(|(known, _)| known != word) {
                 found.push((word.to_owned(), before.ends_with('>')));
@@ -215,8 +216,8 @@ impl OutsidePaths {
     }
 }
 
-/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, and
-/// those that it writes to by a redirection.
+/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, those that begin with
+/// `./`, and those that it writes to by a redirection.
 fn named_in_home(line: &str, home: &Path) -> Vec<String> {
     let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
     let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
@@ -227,7 +228,8 @@ fn named_in_home(line: &str, home: &Path) -> Vec<String> {
         at += word.len() + line[at + word.len()..].chars().next().map_or(0, char::len_utf8);
         let first = Path::new(word).components().find(|part| *part != Component::CurDir);
         let Some(Component::Normal(first)) = first.filter(|_| !word.starts_with(['-', '$', '~'])) else { continue };
-        if (before.ends_with('>') || home.join(first).exists()) && !found.iter().any(|known| known == word) {
+        let is_file = before.ends_with('>') || word.starts_with("./") || home.join(first).exists();
+        if is_file && !found.iter().any(|known| known == word) {
             found.push(word.to_owned());
         }
     }
@@ -289,9 +291,12 @@ impl<'a> Jobs<'a> {
             self.left(file, "there is a routine with this time and this command already", None);
             return Ok(());
         }
-        let in_home = self.app.env.path("HOME").map(|home| named_in_home(&command, home)).unwrap_or_default();
-        let leads_home = HOMES.iter().any(|sign| command.contains(sign)) || !in_home.is_empty();
-        let outside = OutsidePaths::of(&command, &self.app.home.work());
+        let home = self.app.env.path("HOME");
+        let in_home = home.map(|home| named_in_home(&command, home)).unwrap_or_default();
+        let leads_home = HOMES.iter().any(|sign| command.contains(sign))
+            || home.is_some_and(|home| command.contains(&format!("{}/", home.display())))
+            || !in_home.is_empty();
+        let outside = OutsidePaths::of(&command, &self.app.home.work(), home);
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
         let deliver = draft.deliver;
@@ -345,6 +350,7 @@ mod tests {
             ("cd ~ && sh -c 'tar czf notes.tgz notes'", &["notes"][..]),
             ("cd ~ && sh -c 'cat ./notes/today notes/old >> all.txt 2>&1'", &["./notes/today", "notes/old", "all.txt"]),
             ("cd ~ && A=b /usr/bin/pack --from=notes", &["notes"]),
+            ("cd ~ && sh -c 'nohup ./run.sh &'", &["./run.sh"]),
             ("cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'", &[]),
             ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
             ("cd /srv && sh -c 'cat notes'", &[]),
@@ -358,9 +364,10 @@ mod tests {
         for (line, words, rules) in [
             ("cd ~ && sh -c 'backup > /var/log/backup.log'", "/var/log/backup.log", "'Edit(//var/log/backup.log)'"),
             ("[ -f /tmp/x ] && echo \"there\" >> \"/tmp/y\"", "/tmp/x and /tmp/y", "'Read(//tmp/x)', 'Edit(//tmp/y)'"),
+            ("python3 /home/ann/x.py", "/home/ann/x.py", "'Read(//home/ann/x.py)'"),
             ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
         ] {
-            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work")).unwrap();
+            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me"))).unwrap();
             assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
             assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
         }
@@ -369,7 +376,8 @@ mod tests {
             "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
             "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
         ] {
-            assert!(OutsidePaths::of(line, Path::new("/tmp/bot/work")).is_none(), "{line}");
+            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me")));
+            assert!(outside.is_none(), "{line}");
         }
     }
 }
