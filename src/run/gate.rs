@@ -266,6 +266,7 @@ mod tests {
             (Some(2), "x", "grep: no such file\nmore", failed("with exit code 2: \"grep: no such file / x\"")),
             (Some(127), "", "", failed("with exit code 127")),
             (Some(137), "", "", failed("by signal 9")),
+            (Some(153), "", "", failed("by signal 25, since a file became larger than its limit")),
             (None, "", "", failed("by a signal")),
         ] {
             assert_eq!(verdict(code, stdout.as_bytes(), stderr.as_bytes()), expected, "{code:?}");

@@ -122,11 +122,22 @@ impl SentLine {
     }
 }
 
+/// The signals with which the kernel enforces the limits of a process.
+const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
+
 /// Describes the end of a shell.
 pub(super) fn how_it_ended(code: Option<i32>) -> String {
     match code {
         // A shell reports the signal of a program in this way. 129 is more often a code that the program chose (git: wrong usage).
-        Some(code @ 130..=192) => format!("by signal {}", code - 128),
+        Some(code @ 130..=192) => {
+            let why = match code - 128 {
+                SIGXCPU => ", since its processor time was used up",
+                SIGXFSZ => ", since a file became larger than its limit",
+                _ => "",
+            };
+            format!("by signal {}{why}", code - 128)
+        }
         Some(code) => format!("with exit code {code}"),
         None => "by a signal".to_owned(),
     }
