@@ -21,7 +21,7 @@ pub(super) fn explain(story: &OccurrenceHistory, facts: &Facts) -> (Sentence, Ve
         None => Default::default(),
     };
     if story.outcome == Some(RunState::Skipped)
-        && begun(facts).is_none()
+        && previous(facts).is_none()
         && let Some((said, mut evidence)) = facts.explain(SituationKind::Skipped)
     {
         evidence.extend(elsewhere);

@@ -93,6 +93,7 @@ fn stand_in(folder: &Path, wall: Option<GuardLayer>, log: Option<&Path>) -> std:
     // The result of a call that nobody allowed would end the run, so the service does not hear of it.
     let results = if wall == Some(GuardLayer::Client) { "/\"type\":\"tool_result\"/d" } else { "" };
     let servers = log.map(every_server).unwrap_or_default();
+    // A bash that is not ours would have the variable for the client's own git.
     client::script(
         folder,
         &format!(
@@ -102,6 +103,7 @@ fn stand_in(folder: &Path, wall: Option<GuardLayer>, log: Option<&Path>) -> std:
              words+=(\"$word\")\n\
              done\n\
              [ -n \"$servers\" ] && words+=(--mcp-config \"$servers\")\n\
+             unset GIT_DIR\n\
              exec {} \"${{words[@]}}\" < <(exec sed -u '{hook}') > >(exec sed -u '{results}')",
             client::real().display()
         ),
