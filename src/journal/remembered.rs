@@ -104,4 +104,14 @@ impl JournalReader {
             WHERE o.id = ?1 AND r.lineage IS NOT NULL ORDER BY r.number DESC LIMIT 1";
         Ok(self.all(sql, &[&id.as_str()], |row| row.get("lineage"))?.pop())
     }
+
+    /// Returns the id of the job that the last run of this lineage was of: of a chain, its last check that began.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn last_of_lineage(&self, lineage: &str) -> Result<Option<DefinitionId>, JournalError> {
+        let sql = "SELECT o.id FROM run r JOIN occurrence o ON r.occurrence = o.number
+            WHERE r.lineage = ?1 ORDER BY r.number DESC LIMIT 1";
+        Ok(self.all(sql, &[&lineage], |row| Ok(DefinitionId::new(row.get::<String>("id")?)))?.pop())
+    }
 }

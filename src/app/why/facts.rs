@@ -41,6 +41,8 @@ pub(super) struct Facts {
     pub(super) kept_as_failed: bool,
     /// The next reminder of its chain, if there is one.
     pub(super) follow_up: Option<Arc<Definition>>,
+    /// The last check of its chain that began, if it is another one.
+    pub(super) later_check: Option<DefinitionId>,
     /// The occurrence in question.
     pub(super) story: Option<OccurrenceHistory>,
     /// The refused calls of its attempts.
@@ -151,6 +153,7 @@ impl Facts {
             problem,
             kept_as_failed,
             follow_up: None,
+            later_check: None,
             loaded,
             failing,
             overdue,
@@ -175,6 +178,9 @@ impl Facts {
         {
             self.fired = definition::parse(story.occurrence.kind, &story.file, text.as_bytes(), &defaults).definition;
             self.follow_up = self.fired.as_ref().and_then(|fired| follow_up(fired, &self.loaded));
+            let chain = self.fired.as_ref().filter(|fired| fired.chain().is_some());
+            let last = chain.map(|fired| journal.last_of_lineage(&fired.lineage())).transpose()?.flatten();
+            self.later_check = last.filter(|last| *last != self.id);
         }
         for attempt in &story.attempts {
             let record = journal.run(&attempt.run)?;

@@ -221,8 +221,9 @@ pub(super) fn never_began(facts: &Facts) -> Option<Statement> {
 /// Returns the sentence for a claimed occurrence without an attempt.
 pub(super) fn waiting(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none() && begun(facts).is_none())?;
-    let due = facts.moment(story.occurrence.at);
-    Statement::bare(format!("{} was due {due} and waits: {}.", facts.id, waits_for(facts)))
+    let at = facts.moment(story.occurrence.at);
+    let how = if story.by_hand { "was fired by hand" } else { "was due" };
+    Statement::bare(format!("{} {how} {at} and waits: {}.", facts.id, waits_for(facts)))
 }
 
 fn waits_for(facts: &Facts) -> String {

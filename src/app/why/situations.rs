@@ -291,6 +291,11 @@ fn chain_goes_on(facts: &Facts) -> Option<Statement> {
 fn chain_ended(facts: &Facts) -> Option<Statement> {
     let chain = is_over(facts)?.chain()?;
     facts.story.as_ref().filter(|story| story.outcome == Some(RunState::Completed))?;
+    if let Some(later) = &facts.later_check {
+        return Statement::bare(format!(
+            "Its chain went on; the last check that began is {later}: `ollim-bot why {later}`."
+        ));
+    }
     let (check, checks) = (chain.depth + 1, chain.max + 1);
     let why = if chain.depth == chain.max { "it was the last" } else { "its run asked for no other" };
     Statement::bare(format!("Its chain ended with check {check} of {checks}: {why}."))

@@ -239,7 +239,11 @@ impl Fixture {
             SkipAll(from, due, why) => self.claim(at(due), Purpose::SkipSince(at(from), (*why).into())).await,
             Launch => {
                 let text = self.text();
-                journal.launching(&self.run(), text, String::new(), Punctuality::Unknown).await.unwrap();
+                let defaults =
+                    Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+                let definition = parse(self.kind, self.file.as_ref(), text.as_bytes(), &defaults).definition;
+                let lineage = definition.map(|definition| definition.lineage()).unwrap_or_default();
+                journal.launching(&self.run(), text, lineage, Punctuality::Unknown).await.unwrap();
             }
             Delayed(by, until) => {
                 self.event(EventKind::Delayed { by: *by, until: until.map(at), what: None }).await;

@@ -189,6 +189,16 @@ pub(super) const CASES: &[Case] = &[
         ["on_time/completed_after", "mail fired on time at 08:00; it did its work at the second attempt: the first was cut off when the service ended.", "Next: tomorrow at 08:00 (in 23h 49m)."],
     ),
     case(
+        "cut off, and skipped when it would have run again",
+        &[FILE, SEE, CLAIM, LAUNCH, ("08:05", CutOff), ("08:05", Again), ("08:05", Launch), ("08:05", End(RunState::Skipped, "budget: 5.00 of 5.00 USD of today's budget are spent or taken, until 2026-03-03 00:00"))],
+        ["on_time/ended", "mail fired on time at 08:00; it was cut off when the service ended; its second attempt was skipped: budget: 5.00 of 5.00 USD of today's budget are spent or taken, until 2026-03-03 00:00.", "Next: tomorrow at 08:00 (in 23h 50m)."],
+    ),
+    case(
+        "fired by hand while every slot is taken",
+        &[FILE, SEE, ("07:30", ByHand), ("07:30", Delayed(DelayCause::Slot, None))],
+        ["waiting", "mail was fired by hand at 07:30 and waits: as many runs are going as may (`max_concurrent_runs: 4`).", "Next: 08:00 (in 25m)."],
+    ),
+    case(
         "missed, and a newer one ran",
         &[FILE, SEE, ("10:00", Skip("08:00", "missed: nothing could run at its time, and a newer one runs (on_missed: latest)")), ("10:00", Delayed(DelayCause::ServiceOff, Some("10:00")))],
         ["skipped_missed", "mail did not run at 08:00: the service was not running until 10:00, and `on_missed: latest` runs only the newest that was missed.", "Next: tomorrow at 08:00 (in 21h 55m)."],
@@ -357,6 +367,12 @@ pub(super) const CASES: &[Case] = &[
         "a chain that nobody prolonged",
         &[("07:00", File("reminders/check.md", CHECK)), CLAIM, LAUNCH, DONE, ("08:01", NoFile("reminders/check.md"))],
         ["on_time", "check fired on time at 08:00; it did its work.", "Its chain ended with check 2 of 4: its run asked for no other."],
+    )
+    .ask("check"),
+    case(
+        "a chain that went on",
+        &[("07:00", File("reminders/check.md", CHECK)), CLAIM, LAUNCH, DONE, ("08:01", NoFile("reminders/check.md")), ("08:01", File("reminders/check-3.md", LINK)), ("09:00", Claim("09:00")), ("09:00", Launch), ("09:01", Completed), ("09:01", NoFile("reminders/check-3.md"))],
+        ["on_time", "check fired on time at 08:00; it did its work.", "Its chain went on; the last check that began is check-3: `ollim-bot why check-3`."],
     )
     .ask("check"),
     case(
