@@ -41,11 +41,13 @@ pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<Refu
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_start_matches([' ', '\t']);
         let comment_of = line.strip_prefix('#').map(str::trim);
+        // The names of the columns, as Debian writes them above the first line.
+        let comment_of = comment_of.filter(|said| !said.starts_with("m h "));
         if let Some(said) = comment_of.filter(|said| !said.is_empty()) {
             comment.push(said.to_owned());
             continue;
         }
-        if comment_of.is_some() || line.trim().is_empty() {
+        if line.starts_with('#') || line.trim().is_empty() {
             comment.clear();
             continue;
         }
@@ -297,6 +299,8 @@ mod tests {
         );
         let (jobs, _) = read(text, None);
         assert_eq!(jobs[0].comment, "Nightly");
+        let (of_debian, _) = read("# Edit this file.\n# m h  dom mon dow   command\n0 1 * * * a\n", None);
+        assert_eq!(of_debian[0].comment, "a");
         assert_eq!(jobs[2].look, ["what it prints goes to its channel, and not to me@example.org (`MAILTO`)"]);
     }
 
