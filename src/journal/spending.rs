@@ -51,7 +51,14 @@ impl Caps {
         let is = |other: Option<f64>| other.is_some_and(|other| cap >= other * 0.999);
         let of_settings = self.budget.of_a_run();
         if !is(self.of_a_run()) {
-            "what was left of a budget; `ollim-bot budget` shows it"
+            let Budget { day, month, .. } = self.budget;
+            match (self.job_day, day.or(month)) {
+                (Some(_), None) => "what was left for the day of its file's `max_cost_day_usd`",
+                (Some(_), Some(_)) => {
+                    "what was left of its file's `max_cost_day_usd` or of the setting `budget`; `ollim-bot budget` shows the latter"
+                }
+                (None, _) => "what was left of the setting `budget`; `ollim-bot budget` shows it",
+            }
         } else if self.run.is_some() {
             "its file's `max_cost_usd`"
         } else if self.budget.run.is_some() {

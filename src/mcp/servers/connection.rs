@@ -209,7 +209,7 @@ impl Connection {
             tools.iter().find(|listed| listed.tool.name == name).map(|listed| listed.real_name.clone())
         };
         let Some(real_name) = real_name else {
-            return ExternalAnswer::refused(format!("`{}` offers no tool `{name}` any more.", self.server));
+            return ExternalAnswer::refused(format!("`{}` offers no tool `{name}`.", self.server));
         };
         self.unrequested.forget();
         let params = CallToolRequestParams::new(real_name).with_arguments(arguments);
