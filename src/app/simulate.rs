@@ -57,7 +57,7 @@ pub struct RunEstimate {
     pub takes: TimeDelta,
     /// Cost: the median of past runs, else the job's limit.
     pub costs: f64,
-    /// Number of tokens: the median of past runs; zero if there are none.
+    /// Number of tokens: the median of past runs, else a tenth of the limit for a day.
     pub tokens: u64,
     /// Number of past runs that these are based on.
     pub runs: usize,
@@ -130,8 +130,12 @@ fn span(from: Option<&str>, until: Option<&str>, now: DateTime<Utc>, zone: Tz) -
     let time = |text: Option<&str>, unsaid| {
         text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
     };
-    let from = time(from, when::BEGINS)?.unwrap_or(now);
+    // What lies in the past is recorded, and needs no prediction.
+    let from = time(from, when::BEGINS)?.unwrap_or(now).max(now);
     let until = time(until, when::ENDS)?.unwrap_or(from + DEFAULT_SPAN);
+    if until <= now {
+        return Err(Refusal::user("`--until` lies in the past").hint("`ollim-bot runs` shows what has run"));
+    }
     if until <= from {
         return Err(Refusal::user("`--until` is not after `--from`").hint("`--from 8:00 --until 'tomorrow 8:00'`"));
     }
@@ -168,10 +172,14 @@ fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Res
     let past = journal.completed_lately(&definition.id, PAST)?;
     let takes = median(past.iter().map(|run| run.took.num_milliseconds()).collect()).unwrap_or_default();
     let tokens = past.iter().filter_map(|run| i64::try_from(run.tokens?.counted()).ok());
-    let tokens = median(tokens.collect()).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
+    let tokens = median(tokens.collect()).and_then(|tokens| u64::try_from(tokens).ok());
     let cents = |usd: f64| (usd * 1e6) as i64;
     let costs = median(past.iter().filter_map(|run| run.cost_usd.map(cents)).collect());
     let config = app.config()?;
+    let tokens = match definition.is_without_agent() {
+        true => 0,
+        false => tokens.or(config.budget.tokens_day.map(|day| day / 10)).unwrap_or_default(),
+    };
     let cap = || Caps::of(&definition, config.budget, config.timezone).of_a_run();
     #[allow(clippy::cast_precision_loss, reason = "nothing costs that much")]
     let costs = costs.map(|millionths| millionths as f64 / 1e6);

@@ -93,7 +93,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "simulate",
         [
             "ollim-bot simulate morning-mail --until 'tomorrow 18:00'",
-            "ollim-bot simulate --all --from '2026-11-23 8:00' --until '2026-11-24 8:00'",
+            "ollim-bot simulate --all --from 'tomorrow 8:00' --until 'tomorrow 18:00'",
         ],
         "Each run is taken to last and to cost as much as the median of past ones.",
     ),

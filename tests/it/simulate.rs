@@ -108,6 +108,10 @@ async fn past_runs_say_how_long_and_what_it_costs() {
     assert_eq!(found["occurrences"][0]["at"], "2098-03-29T08:00:00+01:00");
     assert_eq!(found["occurrences"][0]["fate"], "runs");
     assert_eq!(found["cut"], false);
+    let without_past = bot.json(["simulate", "off", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]);
+    assert_eq!(without_past["jobs"][0]["tokens"], 200, "a tenth of the day");
+    let refused = bot.run(["simulate", "mail", "--from", "2020-01-01", "--until", "2020-01-02"]);
+    assert!(refused.code == 1 && refused.stderr.contains("lies in the past"), "{refused:?}");
 }
 
 #[test]

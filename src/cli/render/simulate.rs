@@ -46,8 +46,12 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
             }
         };
         let jobs: Vec<String> = unknown.iter().map(shown).collect();
+        let tokens = match unknown.iter().any(|job| job.tokens > 0) {
+            true => "a tenth of the day's tokens",
+            false => "no tokens",
+        };
         output.note(plain(&format!(
-            "no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: {}",
+            "no past run is known, so a run is taken to last no time, to take {tokens} and to cost its cap: {}",
             jobs.join(", ")
         )));
     }
