@@ -175,10 +175,16 @@ fn needs_of(status: &Status) -> Vec<Need> {
         ),
         files => needs.push(Need::new(format!("{files} files have errors"), NeedSubject::Files)),
     }
-    match &status.failed_reminders[..] {
-        [] => {}
-        [one] => needs.push(Need::new(format!("the reminder {} failed", one.name()), NeedSubject::FailedReminders)),
-        more => needs.push(Need::new(format!("{} reminders failed", more.len()), NeedSubject::FailedReminders)),
-    }
+    needs.extend(failed_reminders(status));
     needs
+}
+
+/// Returns the need of reminders that failed.
+fn failed_reminders(status: &Status) -> Option<Need> {
+    let words = match &status.failed_reminders[..] {
+        [] => return None,
+        [one] => format!("the reminder {} failed", one.name()),
+        more => format!("{} reminders failed", more.len()),
+    };
+    Some(Need::new(words, NeedSubject::FailedReminders))
 }
