@@ -250,8 +250,7 @@ fn chosen() -> Vec<Case> {
         // the client, only those are tried that the client executes at once.
         let tried = if entry.shape {
             let tool = entry.tool().to_owned();
-            matches!(&*tool, "CronCreate" | "CronList")
-                || foreign_tools().any(|foreign| foreign == tool)
+            foreign_tools().any(|foreign| foreign == tool)
                 || tool.strip_prefix("mcp__discord__").is_some_and(|ours| OURS.contains(&ours))
         } else {
             // Behind the shell layer a stub program could not log that it ran.
