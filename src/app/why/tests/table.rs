@@ -270,6 +270,12 @@ pub(super) const CASES: &[Case] = &[
     )
     .no_login("07:50"),
     case(
+        "waits for an agent, which lacks a login only",
+        &[FILE, SEE, CLAIM, ("08:00", Delayed(DelayCause::Agent, None))],
+        ["waiting", "mail was due at 08:00 and waits: the agent is not logged in; `ollim-bot login` logs it in.", "Next: tomorrow at 08:00 (in 23h 55m), if the agent is logged in by then: jobs wait for that since 07:50."],
+    )
+    .no_login("07:50"),
+    case(
         "waits for what the machine lacks",
         &[FILE, SEE, CLAIM, ("08:00", Lacks("the machine runs on its battery (`requires: power`)"))],
         ["waiting", "mail was due at 08:00 and waits: the machine runs on its battery (`requires: power`).", "Next: tomorrow at 08:00 (in 23h 55m)."],
