@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{App, policy, runs};
 use crate::config::McpServer;
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
+use crate::journal::JournalReader;
 use crate::policy::Policy;
 use crate::run::watching::{FolderLocation, Sight, WatchError, place, unwatched, writes_into};
 
@@ -36,6 +37,16 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     let servers = config.as_ref().map_or(&[][..], |config| &config.mcp_servers);
     let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app, servers)).collect()).collect();
     (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
+}
+
+/// Returns why a routine sees no changes now; `None` if it sees them, or watches nothing.
+pub(super) fn blindness(definition: &Definition, journal: &JournalReader, app: &App) -> Option<String> {
+    let folder = definition.watches()?;
+    let setup = policy::setup(definition, app).ok()?;
+    match place(folder, &Sight::of(&setup, &app.home)) {
+        Err(why) => Some(why.to_string()),
+        Ok(_) => unwatched(journal).remove(&definition.id),
+    }
 }
 
 /// Stands for a rule if a job follows another.

@@ -11,7 +11,7 @@ use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, Starter, budget, made, times};
+use crate::app::{App, Starter, budget, made, times, watched};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
@@ -41,6 +41,8 @@ pub(super) struct Facts {
     pub(super) kept_as_failed: bool,
     /// The next reminder of its chain, if there is one.
     pub(super) follow_up: Option<Arc<Definition>>,
+    /// Why it sees no changes of the folder that it watches.
+    pub(super) blindness: Option<String>,
     /// The last check of its chain that began, if it is another one.
     pub(super) later_check: Option<DefinitionId>,
     /// The occurrence in question.
@@ -129,6 +131,7 @@ impl Facts {
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         Ok(Self {
             starter,
+            blindness: definition.as_ref().and_then(|one| watched::blindness(one, journal, app)),
             lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),

@@ -376,6 +376,11 @@ pub(super) const CASES: &[Case] = &[
     )
     .ask("check"),
     case(
+        "a watched folder that its rules do not open",
+        &[("07:00", File("routines/mail.md", "---\nwatch: /usr\nbackground: true\nallowed_tools: []\n---\nx\n")), SEE],
+        ["never_fired", "mail has not fired yet.", "It fires when something in /usr has changed, and now it sees no changes: its rules do not let it read /usr; `Read(//usr/**)` would."],
+    ),
+    case(
         "a chain that went on",
         &[("07:00", File("reminders/check.md", CHECK)), CLAIM, LAUNCH, DONE, ("08:01", NoFile("reminders/check.md")), ("08:01", File("reminders/check-3.md", LINK)), ("09:00", Claim("09:00")), ("09:00", Launch), ("09:01", Completed), ("09:01", NoFile("reminders/check-3.md"))],
         ["on_time", "check fired on time at 08:00; it did its work.", "Its chain went on; the last check that began is check-3: `ollim-bot why check-3`."],
