@@ -325,12 +325,14 @@ impl CommandRule {
 
     /// Returns whether each star within a word that may be code stands for plain text.
     fn keeps_plain(&self, words: &Wildcard, text: &str) -> bool {
+        if !self.holds_code {
+            return true;
+        }
         let installs = self.installs();
         let may_hold = |star: &StarInWord<'_>, letter| {
             plain(letter) || (installs && !star.before.starts_with('-') && "[]<>!^".contains(letter))
         };
-        !self.holds_code
-            || words.matches_within_words(text, |star| star.stands_for.chars().all(|letter| may_hold(star, letter)))
+        words.matches_within_words(text, |star| star.stands_for.chars().all(|letter| may_hold(star, letter)))
     }
 
     /// Returns whether each star within a word stands for a part of what the word names there: of a host, or of code that has no marks for
@@ -341,8 +343,9 @@ impl CommandRule {
         if fetch::options(program).is_some() {
             return words.matches_within_words(text, |star| hosts::stays_within_option(entry, star));
         }
-        let script = options::script_operand(entry, &words.words());
-        let packages = operands::packages(entry, &words.words());
+        let own = words.words();
+        let script = options::script_operand(entry, &own);
+        let packages = operands::packages(entry, &own);
         // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
             let (is_quoted, has_flags) = (is_quoted(star), is_of_flags(star));
