@@ -468,7 +468,9 @@ async fn make_folders(request: &Request, config_dir: &Path, is_of_run: bool) -> 
             }
         }
         [&config_dir, &temporary].into_iter().try_for_each(|folder| make_own(folder))?;
-        remove_obeyed(&config_dir)?;
+        if !is_of_run {
+            remove_obeyed(&config_dir)?;
+        }
         records(&config_dir).chain([config_dir.join(SESSION_ENV)]).try_for_each(|folder| make_own(&folder))
     });
     made.await?
