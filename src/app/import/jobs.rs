@@ -177,28 +177,34 @@ const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/pr
 /// Absolute paths in a line that the sandbox does not open, and whether the line writes to each by a redirection.
 struct OutsidePaths(Vec<(String, bool)>);
 
-impl OutsidePaths {
-    /// Only paths that exist at the root count: `/foo/d` may be an expression of sed.
-    fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
-        let mut found: Vec<(String, bool)> = Vec::new();
-        let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
-        let mut before = "";
-        for (at, _) in line.match_indices('/') {
-            let is_begin = line[..at].chars().next_back().is_none_or(is_end);
-            let word = line[at..].split(is_end).next().unwrap_or_default();
-            before = if is_begin { line[..at].trim_end_matches([' ', '\'', '"']) } else { before };
-            let root = Path::new(word).components().take(2).collect::<PathBuf>();
-            let is_outside = is_begin
-                && !word.starts_with("//")
-                && root.parent().is_some()
-                && root.exists()
-                && !OPEN.iter().any(|open| Path::new(word).starts_with(open))
-                && !home.is_some_and(|home| Path::new(word).starts_with(home))
-                && !Path::new(word).starts_with(work);
-            if is_outside && found.iter().all(|(known, _)| known != word) {
-                found.push((word.to_owned(), before.ends_with('>')));
-            }
+/// Returns the absolute paths in a line that the sandbox does not open to every job, and whether the line writes to each by a redirection.
+/// Only paths that exist at the root count: `/foo/d` may be an expression of sed.
+fn closed_paths(line: &str) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
+    let mut before = "";
+    for (at, _) in line.match_indices('/') {
+        let is_begin = line[..at].chars().next_back().is_none_or(is_end);
+        let word = line[at..].split(is_end).next().unwrap_or_default();
+        before = if is_begin { line[..at].trim_end_matches([' ', '\'', '"']) } else { before };
+        let root = Path::new(word).components().take(2).collect::<PathBuf>();
+        let is_closed = is_begin
+            && !word.starts_with("//")
+            && root.parent().is_some()
+            && root.exists()
+            && !OPEN.iter().any(|open| Path::new(word).starts_with(open));
+        if is_closed && found.iter().all(|(known, _)| known != word) {
+            found.push((word.to_owned(), before.ends_with('>')));
         }
+    }
+    found
+}
+
+impl OutsidePaths {
+    fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
+        let is_inside = |path: &Path| path.starts_with(work) || home.is_some_and(|home| path.starts_with(home));
+        let mut found = closed_paths(line);
+        found.retain(|(path, _)| !is_inside(Path::new(path)));
         (!found.is_empty()).then_some(Self(found))
     }
 
@@ -214,6 +220,12 @@ impl OutsidePaths {
         });
         std::iter::once("Bash".to_owned()).chain(rules).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Returns whether a line names the person's home folder, or a path in it.
+fn names_home(line: &str, home: Option<&Path>) -> bool {
+    let is_in_home = |(path, _): &(String, bool)| home.is_some_and(|home| Path::new(path).starts_with(home));
+    HOMES.iter().any(|sign| line.contains(sign)) || closed_paths(line).iter().any(is_in_home)
 }
 
 /// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, those that begin with
@@ -293,9 +305,7 @@ impl<'a> Jobs<'a> {
         }
         let home = self.app.env.path("HOME");
         let in_home = home.map(|home| named_in_home(&command, home)).unwrap_or_default();
-        let leads_home = HOMES.iter().any(|sign| command.contains(sign))
-            || home.is_some_and(|home| command.contains(&format!("{}/", home.display())))
-            || !in_home.is_empty();
+        let leads_home = names_home(&command, home) || !in_home.is_empty();
         let outside = OutsidePaths::of(&command, &self.app.home.work(), home);
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
@@ -356,6 +366,20 @@ mod tests {
             ("cd /srv && sh -c 'cat notes'", &[]),
         ] {
             assert_eq!(named_in_home(line, home.path()), named, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_home_is_named_with_and_without_a_path_in_it() {
+        let home = Some(Path::new("/tmp/ann"));
+        for (command, expect) in [
+            ("find /tmp/ann -delete", true),
+            ("cat \"/tmp/ann/x\"", true),
+            ("cat ~/x", true),
+            ("cat $HOME/x", true),
+            ("cat /tmp/anna/x /mnt/tmp/ann/x", false),
+        ] {
+            assert_eq!(names_home(command, home), expect, "{command}");
         }
     }
 
