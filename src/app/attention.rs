@@ -175,16 +175,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
         ),
         files => needs.push(Need::new(format!("{files} files have errors"), NeedSubject::Files)),
     }
-    needs.extend(failed_reminders(status));
+    let failed = status.named_failed_reminders();
+    needs.extend(failed.map(|which| Need::new(format!("{which} failed"), NeedSubject::FailedReminders)));
     needs
-}
-
-/// Returns the need of reminders that failed.
-fn failed_reminders(status: &Status) -> Option<Need> {
-    let words = match &status.failed_reminders[..] {
-        [] => return None,
-        [one] => format!("the reminder {} failed", one.name()),
-        more => format!("{} reminders failed", more.len()),
-    };
-    Some(Need::new(words, NeedSubject::FailedReminders))
 }

@@ -135,6 +135,16 @@ impl Status {
         Some(if is_full && waits { format!("{are}, and other jobs wait until {they} answered") } else { are })
     }
 
+    /// Returns `the reminder water`, `2 reminders`: those that failed. `None` if there are none.
+    #[must_use]
+    pub fn named_failed_reminders(&self) -> Option<String> {
+        match &self.failed_reminders[..] {
+            [] => None,
+            [one] => Some(format!("the reminder {}", one.name())),
+            more => Some(format!("{} reminders", more.len())),
+        }
+    }
+
     /// Returns the first error of a job's file or of what the file needs.
     #[must_use]
     pub fn error_of(&self, id: &DefinitionId) -> Option<&Problem> {

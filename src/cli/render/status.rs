@@ -94,16 +94,6 @@ fn as_json(status: &Status, view: &View) -> Value {
     })
 }
 
-/// Says which reminders failed, and what to do about it; `None` if there are none.
-fn failed_reminders(status: &Status) -> Option<String> {
-    let which = match &status.failed_reminders[..] {
-        [] => return None,
-        [one] => format!("the reminder {}", one.name()),
-        more => format!("{} reminders", more.len()),
-    };
-    Some(format!("{which} (`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back)"))
-}
-
 fn shown(status: &Status, view: &View, output: &mut Output) {
     let now = view.now;
     let mut facts = Facts::default();
@@ -121,8 +111,9 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     if !status.disabled.is_empty() {
         facts.add("paused jobs", upcoming::listed(&status.disabled).into());
     }
-    if let Some(words) = failed_reminders(status) {
-        facts.add("failed", Cell::new(words, WARN));
+    if let Some(which) = status.named_failed_reminders() {
+        let steps = "`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back";
+        facts.add("failed", Cell::new(format!("{which} ({steps})"), WARN));
     }
     facts.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     output.facts(&facts.0);
