@@ -1,6 +1,6 @@
 //! Checks definitions, and says what is wrong in which file, and where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +26,24 @@ pub struct CheckResult {
     pub chosen: bool,
     /// The kernel's sandbox of jobs, in words.
     pub sandbox: &'static str,
+}
+
+impl CheckResult {
+    /// Returns the number of definitions whose files have no error.
+    #[must_use]
+    pub fn in_order(&self) -> usize {
+        in_order(&self.definitions, &self.problems)
+    }
+}
+
+/// Returns the number of definitions whose files have none of these errors.
+pub(super) fn in_order<'a>(
+    definitions: impl IntoIterator<Item = &'a Arc<Definition>>,
+    problems: impl IntoIterator<Item = &'a Problem>,
+) -> usize {
+    let wrong: BTreeSet<&Path> =
+        problems.into_iter().filter(|problem| problem.is_error()).map(|problem| problem.file.as_path()).collect();
+    definitions.into_iter().filter(|definition| !wrong.contains(definition.file.as_path())).count()
 }
 
 /// Time for trying gates and commands. Those left after that are reported as untried.

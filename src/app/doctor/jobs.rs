@@ -32,7 +32,8 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
         loaded.problems.iter().chain(&beside).filter(in_folder).partition(|problem| problem.is_error());
     let (errors, warnings) = (errors.len(), warnings.len());
     let pushed = runs::open(app).and_then(|journal| Ok(journal.pushed_counts(None)?.all)).unwrap_or_default();
-    let good = match (loaded.definitions.len(), pushed) {
+    let in_order = check::in_order(loaded.definitions.values(), loaded.problems.iter().chain(&beside));
+    let good = match (in_order, pushed) {
         (files, 0) => files.to_string(),
         (files, pushed) => format!("{files} with a file and {pushed} in the database"),
     };

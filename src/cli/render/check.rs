@@ -45,12 +45,9 @@ pub(super) fn checked(checked: &CheckResult, view: &View, output: &mut Output) {
         1 => format!("1 {what}"),
         more => format!("{more} {what}s"),
     };
-    let is_wrong =
-        |file: &std::path::Path| checked.problems.iter().any(|problem| problem.is_error() && problem.file == file);
-    let in_order = checked.definitions.iter().filter(|definition| !is_wrong(&definition.file)).count();
     let summary = format!(
         "{} in order, {}, {}",
-        counted(in_order, "definition"),
+        counted(checked.in_order(), "definition"),
         counted(errors, "error"),
         counted(warnings, "warning")
     );
