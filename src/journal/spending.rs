@@ -131,7 +131,7 @@ impl Spending {
     /// `the budget of today is spent`.
     #[must_use]
     pub fn is_spent_words(&self) -> String {
-        format!("the budget of {} is spent", if self.name == "month" { "this month" } else { "today" })
+        format!("the budget of {} is spent", self.period())
     }
 
     /// Returns the amount that is left, at least zero.
@@ -157,6 +157,12 @@ impl Spending {
         Self { taken: 0.0, ..self.clone() }.is_spent()
     }
 
+    /// Returns `today` or `this month`.
+    #[must_use]
+    pub fn period(&self) -> &'static str {
+        if self.name == "month" { "this month" } else { "today" }
+    }
+
     /// `5.00 of 5.00 USD`, `2000 of 1500 tokens`.
     #[must_use]
     pub fn amounts(&self) -> String {
@@ -169,14 +175,13 @@ impl Spending {
     /// Returns the label and action of the button that raises the cap by half for the rest of its period. `None`
     /// for a job's own cap, which its file sets.
     fn raise(&self) -> Option<(String, String)> {
-        let period = if self.name == "month" { "this month" } else { "today" };
         let raised = (self.cap * 150.0).ceil() / 100.0;
         let (shown, amount) = match self.name {
             "day" | "month" => (format!("${raised:.2}"), format!("{raised:.2}")),
             TOKENS => (format!("{raised:.0} tokens"), format!("{raised:.0}")),
             _ => return None,
         };
-        Some((format!("Raise {period} to {shown}"), format!("raise:{}:{}:{amount}", self.name, self.label)))
+        Some((format!("Raise {} to {shown}", self.period()), format!("raise:{}:{}:{amount}", self.name, self.label)))
     }
 
     /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. If running runs have

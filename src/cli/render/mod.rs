@@ -179,21 +179,17 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
     let refill = budget.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
     output.line(format!("{}{refill}", paint(STRONG, &left)));
     for cap in spending {
-        let shown = |amount: f64| match cap.name {
-            "tokens_day" => words::grouped(amount as u64),
-            _ => words::money(amount),
+        let (shown, unit): (fn(f64) -> String, _) = match cap.name {
+            "tokens_day" => (|amount| words::grouped(amount as u64), " tokens"),
+            _ => (words::money, ""),
         };
-        let (whose, tokens) = match cap.name {
-            "tokens_day" => ("today", " tokens"),
-            "month" => ("this month", ""),
-            _ => ("today", ""),
-        };
-        let amounts = format!("{} of {}{tokens} spent", shown(cap.spent), shown(cap.cap));
+        let amounts = format!("{} of {}{unit} spent", shown(cap.spent), shown(cap.cap));
         let taken = match cap.taken {
             0.0 => String::new(),
-            taken => format!(", {}{tokens} taken by runs that have not ended", shown(taken)),
+            taken => format!(", {}{unit} taken by runs that have not ended", shown(taken)),
         };
-        output.line(format!("{}{taken}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
+        let (amounts, period, until) = (paint(STRONG, &amounts), cap.period(), view.moment(cap.until));
+        output.line(format!("{amounts}{taken}; {period} ends {until}"));
     }
 }
 

@@ -55,12 +55,11 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
     let share = if cap.cap > 0.0 { ((cap.spent + cap.taken) / cap.cap).min(1.0) } else { 1.0 };
     let amount =
         |value: f64| if cap.name == "tokens_day" { format!("{} tokens", grouped(value as u64)) } else { money(value) };
-    let whose = if cap.name == "month" { "this month" } else { "today" };
     html! {
         p .cap {
-            meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (whose) } {}
+            meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (cap.period()) } {}
             span {
-                (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose)
+                (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (cap.period())
                 @if cap.taken > 0.0 { ", " (amount(cap.taken)) " taken by runs that have not ended" }
                 span .faint { ", resets " (context.relative(cap.until)) }
             }
