@@ -226,8 +226,6 @@ pub(super) fn waiting(facts: &Facts) -> Option<Statement> {
     Statement::bare(format!("{} {how} {at} and waits: {}.", facts.id, waits_for(facts)))
 }
 
-const TO_LOG_IN: &str = "the agent is not logged in; `ollim-bot login` logs it in";
-
 fn waits_for(facts: &Facts) -> String {
     let other = facts.story.as_ref().and_then(|story| facts.other_host(story));
     if let Some(host) = other.filter(|host| !host.alive) {
@@ -237,15 +235,15 @@ fn waits_for(facts: &Facts) -> String {
     if other.is_none() && facts.is_off() {
         return facts.is_off_words();
     }
+    // An agent without a login is there, but cannot be used.
+    let lacks_login = || facts.lacks_agent().is_some_and(|lacks| lacks.missing.is_none());
     match facts.delays.last() {
         Some((DelayCause::Slot, ..)) => match facts.max_concurrent_runs {
             Some(slots) => format!("as many runs are going as may (`max_concurrent_runs: {slots}`)"),
             None => words::waits_for(DelayCause::Slot).to_owned(),
         },
-        Some((DelayCause::Login, ..)) => TO_LOG_IN.to_owned(),
-        // An agent without a login is there, but cannot be used.
-        Some((DelayCause::Agent, ..)) if facts.lacks_agent().is_some_and(|lacks| lacks.missing.is_none()) => {
-            TO_LOG_IN.to_owned()
+        Some((by, ..)) if *by == DelayCause::Login || *by == DelayCause::Agent && lacks_login() => {
+            "the agent is not logged in; `ollim-bot login` logs it in".to_owned()
         }
         Some((DelayCause::Paused, ..)) => "everything is paused; `ollim-bot resume` ends that".to_owned(),
         Some((_, _, Some(what))) => what.clone(),

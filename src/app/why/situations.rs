@@ -366,11 +366,11 @@ fn job_paused(facts: &Facts) -> Option<Statement> {
 /// Returns the sentence for a job without times, which waits for an event.
 fn follows(facts: &Facts) -> Option<Statement> {
     let waits = facts.definition.as_ref()?.waits_for()?;
-    let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
-    let held = if held { format!(", if it can by then: {}", blocked_by(facts)) } else { conditions(facts) };
     if let Some(why) = &facts.blindness {
         return Statement::bare(format!("It fires {waits}, and now it sees no changes: {why}."));
     }
+    let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
+    let held = if held { format!(", if it can by then: {}", blocked_by(facts)) } else { conditions(facts) };
     Statement::bare(format!("It fires {waits}{held}."))
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::app::{ClientStatus, Environment, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::clock::Clock;
-use crate::definition::{Defaults, Kind, parse};
+use crate::definition::{Defaults, Definition, Kind, parse};
 use crate::home::Home;
 use crate::journal::{
     AfterAttempt, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, JournalLocation,
@@ -147,6 +147,11 @@ impl Service for Stub {
     }
 }
 
+fn definition_of(kind: Kind, file: &str, text: &str) -> Option<Definition> {
+    let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+    parse(kind, file.as_ref(), text.as_bytes(), &defaults).definition
+}
+
 impl Fixture {
     fn new(case: &Case) -> Self {
         let folder = TempDir::new().unwrap();
@@ -202,9 +207,8 @@ impl Fixture {
     async fn costs(&mut self, usd: f64, output: u64) {
         self.claim(self.clock.now(), Purpose::RunByHand).await;
         self.journal.launching(&self.run(), self.text(), String::new(), Punctuality::Unknown).await.unwrap();
-        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
         let file = format!("routines/{}.md", self.id);
-        let definition = parse(Kind::Routine, file.as_ref(), MAIL.as_bytes(), &defaults).definition.unwrap();
+        let definition = definition_of(Kind::Routine, &file, MAIL).unwrap();
         self.journal.record_payer(&self.run(), &definition).await.unwrap();
         let tokens = Some(crate::agent::Tokens { output, ..crate::agent::Tokens::default() });
         self.finish(Finish { cost_usd: Some(usd), tokens, ..Finish::closed(RunState::Completed, None) }).await;
@@ -239,9 +243,7 @@ impl Fixture {
             SkipAll(from, due, why) => self.claim(at(due), Purpose::SkipSince(at(from), (*why).into())).await,
             Launch => {
                 let text = self.text();
-                let defaults =
-                    Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
-                let definition = parse(self.kind, self.file.as_ref(), text.as_bytes(), &defaults).definition;
+                let definition = definition_of(self.kind, &self.file, &text);
                 let lineage = definition.map(|definition| definition.lineage()).unwrap_or_default();
                 journal.launching(&self.run(), text, lineage, Punctuality::Unknown).await.unwrap();
             }
