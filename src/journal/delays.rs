@@ -48,6 +48,8 @@ pub enum DelayCause {
     Requires,
     /// The definition's file was not valid.
     FileInvalid,
+    /// No file gave the reminder this time until the time had passed.
+    FileLate,
     /// The person had not approved the job (`approve`).
     Approval,
 }
@@ -70,6 +72,7 @@ impl fmt::Display for DelayCause {
             Self::EarlierRun => "its earlier run was not over",
             Self::Requires => "the machine lacked what it requires",
             Self::FileInvalid => "its file had an error",
+            Self::FileLate => "no file gave it this time",
             Self::Approval => "you had not approved it",
         })
     }

@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) watermark: Option<Watermark>,
     /// The claimed `run_at` of a reminder.
     pub(super) claimed: Option<DateTime<Utc>>,
+    /// When the service saw a reminder's file whose time had passed by then.
+    pub(super) late_file: Option<DateTime<Utc>>,
 }
 
 /// The journal's answer about a definition.
@@ -163,6 +165,7 @@ impl Definitions {
             queued: None,
             watermark: old.as_ref().filter(|_| same).and_then(|old| old.watermark),
             claimed: same_file.and_then(|old| old.claimed),
+            late_file: None,
             loaded,
         };
         let edited = old.as_ref().is_some_and(|old| old.loaded.text != entry.loaded.text);

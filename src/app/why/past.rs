@@ -168,10 +168,12 @@ pub(super) fn repeated(facts: &Facts) -> Option<Statement> {
 pub(super) fn on_time(facts: &Facts) -> Option<Statement> {
     let at = punctual(facts)?.occurrence.at;
     let (_, began) = begun(facts)?;
-    // From one second on, the delay is shown.
+    // From one second on, the delay is shown, and its cause if there was one.
+    let causes = causes(facts).join(", then ");
     Statement::bare(match began - at {
         late if late < TimeDelta::seconds(1) => format!("fired on time {}", facts.moment(at)),
-        late => format!("fired {}, {} late", facts.moment(at), words::span(late)),
+        late if causes.is_empty() => format!("fired {}, {} late", facts.moment(at), words::span(late)),
+        late => format!("fired {}, {} late: {causes}", facts.moment(at), words::span(late)),
     })
 }
 

@@ -53,9 +53,11 @@ pub(super) fn waits_for(by: DelayCause) -> &'static str {
         DelayCause::Paused => "everything is paused",
         DelayCause::Login => "the agent is not logged in",
         DelayCause::Agent => "there is no agent",
-        DelayCause::Slept | DelayCause::Suspended | DelayCause::ClockForward | DelayCause::Disk => {
-            "it is about to begin"
-        }
+        DelayCause::Slept
+        | DelayCause::Suspended
+        | DelayCause::ClockForward
+        | DelayCause::Disk
+        | DelayCause::FileLate => "it is about to begin",
         DelayCause::Slot => "as many runs are going as may",
         DelayCause::SlotOfJobs => "as many runs of jobs that jobs made are going as may",
         DelayCause::MainSession => "the main session is busy",

@@ -24,6 +24,9 @@ use crate::journal::{
 /// A claim that took longer than this was delayed by the disk. Occurrences that fell due meanwhile were missed.
 const HELD_UP: Duration = Duration::from_secs(5);
 
+/// A delay from which a person is told the reason.
+const NOTICEABLE: TimeDelta = TimeDelta::seconds(1);
+
 /// The state when claims were made: the time, since when runs could start, and why not before.
 #[derive(Clone, Copy)]
 pub(super) struct ClaimTime {
@@ -256,13 +259,18 @@ impl Dispatcher {
 
     /// Records why an occurrence could not begin at its time.
     fn note_missed(&self, claim: &NewClaim, run: &RunId, asked: ClaimTime) {
+        let at = claim.occurrence.at;
+        let ClaimTime { now, since, by } = asked;
         let is_missed = match &claim.purpose {
-            Purpose::Run => true,
+            Purpose::Run => now - at >= NOTICEABLE,
             Purpose::Skip(why) | Purpose::SkipSince(_, why) => why.starts_with("missed"),
             Purpose::RunByHand => false,
         };
-        let ClaimTime { now, since, by } = asked;
-        if is_missed && claim.occurrence.at < since && is_late(claim.occurrence.at, now) {
+        let (since, by) = match self.definitions.get(&claim.occurrence.id).and_then(|entry| entry.late_file) {
+            Some(seen) if seen > since => (seen, DelayCause::FileLate),
+            _ => (since, by),
+        };
+        if is_missed && at < since {
             self.journal.record(run, EventKind::Delayed { by, until: Some(since), what: None });
         }
     }

@@ -70,7 +70,11 @@ impl Dispatcher {
     }
 
     pub(super) fn upsert(&mut self, loaded: Loaded) {
+        let (id, at, now) = (loaded.definition.id.clone(), due_at(&loaded.definition), self.clock.now());
         let unobserved = self.take_in(loaded);
+        if let Some(entry) = self.definitions.get_mut(&id) {
+            entry.late_file = Some(now).filter(|now| at.is_some_and(|at| at < *now));
+        }
         self.observe_all(unobserved.as_slice());
     }
 

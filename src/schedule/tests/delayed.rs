@@ -114,3 +114,36 @@ async fn a_reminder_that_is_put_off_is_known_to_have_been() {
     assert_eq!(kinds, [EventKind::DueMoved { from, to }, EventKind::DefinitionChanged]);
     process.stop(Duration::ZERO).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_whose_file_came_late() {
+    let world = World::new();
+    let process = world.begin(&[]);
+    minutes(70).await;
+    let [tea, coffee] =
+        [("tea", "01T10:00:00"), ("coffee", "01T13:05:00")].map(|(id, at)| at_time(reminder(id), march(at)));
+    world.write(&[tea.clone(), coffee.clone()]);
+    process.schedule.upsert(loaded(&tea));
+    process.schedule.upsert(loaded(&coffee));
+    minutes(1).await;
+    process.stop(Duration::ZERO).await;
+    let mut delays = world.delays();
+    delays.sort();
+    assert_eq!(delays, ["coffee 13:05 file_late until 13:10", "tea 10:00 file_late until 13:10"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_pause() {
+    let world = World::new();
+    let missed = Definition { on_missed: OnMissed::Skip, ..routine("skip") };
+    let process = world.begin(&[routine("mail"), missed]);
+    seconds(59 * 60 + 50).await;
+    process.schedule.pause().await.unwrap();
+    seconds(30).await;
+    process.schedule.resume().await.unwrap();
+    minutes(1).await;
+    process.stop(Duration::ZERO).await;
+    let mut delays = world.delays();
+    delays.sort();
+    assert_eq!(delays, ["mail 13:00 paused until 13:00", "skip 13:00 paused until 13:00"]);
+}

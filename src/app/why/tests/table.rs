@@ -63,6 +63,16 @@ pub(super) const CASES: &[Case] = &[
         ["on_time", "mail fired at 08:00, 52s late; it did its work.", NEXT],
     ),
     case(
+        "everything was paused for a moment",
+        &[FILE, SEE, ("08:00:23", Claim("08:00")), ("08:00:23", Delayed(DelayCause::Paused, Some("08:00"))), ("08:00:23", Launch), DONE],
+        ["on_time", "mail fired at 08:00, 23s late: everything was paused until 08:00; it did its work.", NEXT],
+    ),
+    case(
+        "a reminder whose file came late",
+        &[("08:22", File("reminders/tea.md", TEA)), ("08:22", Claim("08:00")), ("08:22", Delayed(DelayCause::FileLate, Some("08:22"))), ("08:22", Launch), ("08:23", Completed), ("08:23", NoFile("reminders/tea.md"))],
+        ["late", "tea was due at 08:00 and began 22m late, at 08:22: no file gave it this time until 08:22; it did its work.", "It is done, and does not fire again."],
+    ).ask("tea"),
+    case(
         "the service was off",
         &[FILE, SEE, ("09:12", Claim("08:00")), ("09:12", Delayed(DelayCause::ServiceOff, Some("09:12"))), ("09:12", Launch), ("09:13", Completed)],
         ["late", "mail was due at 08:00 and began 1h 12m late, at 09:12: the service was not running until 09:12; it did its work.", "Next: tomorrow at 08:00 (in 22h 42m)."],
