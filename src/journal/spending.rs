@@ -11,6 +11,7 @@ use chrono_tz::Tz;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
 use super::{Journal, JournalError, JournalReader, RunId, settings};
+use crate::agent::Tokens;
 use crate::definition::{Budget, Definition, DefinitionId, Period, amount};
 
 /// Amounts below this count as zero, since they pay for no answer of a model. Of a small cap, amounts below its tenth.
@@ -213,6 +214,15 @@ impl Spending {
 
 const TOKENS: &str = "tokens_day";
 
+/// The usage of a run, as its client reported it.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// The cost in US dollars.
+    pub cost_usd: f64,
+    /// The tokens, if the client counts them.
+    pub tokens: Option<Tokens>,
+}
+
 impl Journal {
     /// Reserves a run's cap from what is left of every period's cap. A second call for the same run reserves anew.
     ///
@@ -265,19 +275,21 @@ impl Journal {
         self.writer.commit(move |connection| note(connection, &run, &origin).map(drop)).await
     }
 
-    /// Records the cost that a run's client reported. Warns the person if a cap is nearly exhausted by it.
+    /// Records the usage that a run's client reported. Warns the person if a cap is nearly exhausted by it.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn record_cost(&self, run: &RunId, title: String, cost_usd: f64, caps: Caps) -> Result<(), JournalError> {
+    pub async fn record_usage(&self, run: &RunId, title: String, usage: Usage, caps: Caps) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
+        let tokens = usage.tokens.and_then(|tokens| serde_json::to_string(&tokens).ok());
         let newest = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
                 connection.execute(
-                    "UPDATE run SET cost_usd = coalesce(cost_usd, 0) + ?2, reserved_usd = NULL WHERE run = ?1",
-                    params![run.as_str(), cost_usd],
+                    "UPDATE run SET cost_usd = coalesce(cost_usd, 0) + ?2, tokens = coalesce(?3, tokens), reserved_usd = NULL
+                     WHERE run = ?1",
+                    params![run.as_str(), usage.cost_usd, tokens],
                 )?;
                 let payer: Option<String> =
                     connection.one("SELECT payer FROM run WHERE run = ?1", [run.as_str()], |row| row.get(0))?.flatten();

@@ -807,7 +807,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     fixture.clock.jump(TimeDelta::hours(-13));
     assert_eq!(fifty(&fixture, &journal).await.len(), 0);
     for run in &tomorrows {
-        journal.record_cost(run, "job".to_owned(), 0.01, CAPS).await.unwrap();
+        journal.record_usage(run, "job".to_owned(), cost(0.01), CAPS).await.unwrap();
         journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
     }
     assert_eq!(fifty(&fixture, &journal).await.len(), 0);
@@ -846,13 +846,13 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     fixture.clock.jump(TimeDelta::minutes(2));
     journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
     journal.reserve_cost(&run, &job("late"), CAPS).await.unwrap();
-    journal.record_cost(&run, "late".to_owned(), 0.07, CAPS).await.unwrap();
+    journal.record_usage(&run, "late".to_owned(), cost(0.07), CAPS).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     let begun = fifty(&fixture, &journal).await;
     assert_eq!(begun.len(), 10, "the last of them gets what is left");
     for (n, run) in begun.iter().enumerate() {
         if n % 2 == 0 {
-            journal.record_cost(run, "job".to_owned(), 0.013 * n as f64, CAPS).await.unwrap();
+            journal.record_usage(run, "job".to_owned(), cost(0.013 * n as f64), CAPS).await.unwrap();
         }
         journal.finish(run, Finish::closed(RunState::Failed, None)).await.unwrap();
     }
@@ -864,6 +864,11 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     assert!(spent.spent > 0.07 && (spent.spent - counted).abs() < 1e-9, "{spent:?} {counted}");
     assert!(costs.iter().all(|run| run.launched >= midnight), "{costs:#?}");
     assert!(costs.iter().any(|run| run.unreported_usd > 0.0), "{costs:#?}");
+}
+
+/// Returns the usage of a run that cost this much.
+fn cost(cost_usd: f64) -> Usage {
+    Usage { cost_usd, tokens: None }
 }
 
 /// A run without a report counts at the usual use of its job's runs. Before there are any, it counts at a tenth of the day.
@@ -913,4 +918,13 @@ async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap()
     // The next day has the cap of the settings.
     fixture.clock.jump(TimeDelta::hours(24));
     assert_eq!((spent(&fixture).cap, spent(&fixture).spent), (1000.0, 0.0));
+    // The person is told at the end of the run that has used most of it, before any other begins.
+    let (run, _) = begin(&journal, "job0").await;
+    let told = || fixture.reader().messages(None).unwrap().iter().filter(|one| one.text.contains("At 100 %")).count();
+    let before = told();
+    let tokens = Some(crate::agent::Tokens { output: 850, ..crate::agent::Tokens::default() });
+    journal.record_usage(&run, "job".to_owned(), Usage { cost_usd: 0.0, tokens }, caps.clone()).await.unwrap();
+    assert_eq!((told(), spent(&fixture).spent), (before + 1, 850.0));
+    end(&journal, &run, Some(850)).await;
+    assert_eq!(spent(&fixture).spent, 850.0);
 }

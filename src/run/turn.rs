@@ -16,7 +16,7 @@ use crate::agent::{
     SkipReason, UsedClient,
 };
 use crate::definition::{Definition, Kind};
-use crate::journal::{Caps, Reservation};
+use crate::journal::{Caps, Reservation, Usage};
 use crate::policy::AskTerms;
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -78,8 +78,11 @@ impl Runner {
             version: None,
             is_agent: client.starts_processes(),
         });
-        if let Some(cost) = report.cost_usd
-            && let Err(error) = self.journal.record_cost(&job.run, job.definition.title(), cost, caps).await
+        if let Some(cost_usd) = report.cost_usd
+            && let Err(error) = {
+                let usage = Usage { cost_usd, tokens: report.tokens };
+                self.journal.record_usage(&job.run, job.definition.title(), usage, caps).await
+            }
         {
             // The run's end is recorded nevertheless. Until then the run's limit counts as its cost.
             warn!(%error, "what a run has cost could not be recorded at once");
