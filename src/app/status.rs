@@ -1,6 +1,6 @@
 //! The state of the service, active runs, coming occurrences and failures.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
@@ -13,8 +13,8 @@ use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{self, Definition, DefinitionId, FailedReminder, Kind, Loaded, Problem};
 use crate::journal::{
-    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PushedCounts, Question,
-    RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
+    ChannelInput, ConsecutiveFailures, DelayCause, FailingChannel, HostRecord, JournalError, JournalReader,
+    PushedCounts, Question, RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -33,6 +33,8 @@ pub struct Status {
     pub questions: Vec<Question>,
     /// Maximum number of concurrent background runs.
     pub slots: usize,
+    /// For what the claimed runs wait, as far as it is known.
+    pub waits_for: HashMap<RunId, &'static str>,
     /// Runs that began and are not running: they will be retried, or were left by a service that has ended.
     pub waiting: Vec<RunRecord>,
     /// Jobs that need an agent; empty unless the client is missing.
@@ -105,7 +107,7 @@ pub struct Overview {
 }
 
 /// Reads a list that only the person may see. It is empty for a run.
-fn for_person<T, E>(app: &App, read: impl FnOnce() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
+pub(super) fn for_person<T, E>(app: &App, read: impl FnOnce() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
     match app.caller {
         Caller::Person => read(),
         Caller::Run(_) => Ok(Vec::new()),
@@ -193,6 +195,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         hosts: for_person(app, || journal.hosts())?,
+        waits_for: waits_for(service.as_ref(), &journal)?,
         running,
         waiting,
         next,
@@ -227,6 +230,20 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
+}
+
+/// Returns for what the claimed runs wait. Without a service they wait for it.
+fn waits_for(
+    service: Option<&ServiceStatus>,
+    journal: &JournalReader,
+) -> Result<HashMap<RunId, &'static str>, JournalError> {
+    let Some(service) = service else { return Ok(HashMap::new()) };
+    let words = |by: DelayCause| match by {
+        // An agent without a login is there, but cannot be used.
+        DelayCause::Agent if service.client.missing.is_none() => DelayCause::Login.waits_for(),
+        by => by.waits_for(),
+    };
+    Ok(journal.last_delays()?.into_iter().map(|(run, by)| (run, words(by))).collect())
 }
 
 /// Loads all files and, of the database, what falls due next or has failed lately. Returns the failures, and the number of definitions of

@@ -54,6 +54,27 @@ pub enum DelayCause {
     Approval,
 }
 
+impl DelayCause {
+    /// Returns what keeps something from beginning now: `as many runs are going as may`.
+    #[must_use]
+    pub const fn waits_for(self) -> &'static str {
+        match self {
+            Self::ServiceOff => "the service did not run",
+            Self::Paused => "everything is paused",
+            Self::Login => "the agent is not logged in",
+            Self::Agent => "there is no agent",
+            Self::Slept | Self::Suspended | Self::ClockForward | Self::Disk | Self::FileLate => "it is about to begin",
+            Self::Slot => "as many runs are going as may",
+            Self::SlotOfJobs => "as many runs of jobs that jobs made are going as may",
+            Self::MainSession => "the main session is busy",
+            Self::EarlierRun => "its earlier run is not over",
+            Self::Requires => "the machine lacks what it requires",
+            Self::FileInvalid => "its file has an error",
+            Self::Approval => "you have not approved it yet (`ollim-bot questions`)",
+        }
+    }
+}
+
 impl fmt::Display for DelayCause {
     /// `every slot was taken`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

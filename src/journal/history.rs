@@ -1,5 +1,6 @@
 //! The full record of one occurrence, which explains what happened to it.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::database::{Row, ToValue};
@@ -8,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::events::event;
 use super::reader::tokens;
 use super::rows::{Columns, kind, ms, state};
-use super::{Event, JournalError, JournalReader, Occasion, Occurrence, RunId, RunState};
+use super::{DelayCause, Event, EventKind, JournalError, JournalReader, Occasion, Occurrence, RunId, RunState};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
@@ -165,6 +166,21 @@ impl JournalReader {
              WHERE run = ?1 AND kind IN ('delayed', 'requested') ORDER BY number LIMIT {MAX_ROWS}"
         );
         self.all(&sql, &[&run.as_str()], event)
+    }
+
+    /// Returns for what each claimed run waits, as far as it is recorded.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn last_delays(&self) -> Result<HashMap<RunId, DelayCause>, JournalError> {
+        let sql = "SELECT number, at, run, id, data FROM event
+                   WHERE kind = 'delayed' AND run IN (SELECT run FROM run WHERE state = 'claimed') ORDER BY number";
+        let cause = |event: Event| match event.kind {
+            EventKind::Delayed { by, .. } => event.run.map(|run| (run, by)),
+            _ => None,
+        };
+        // Of several, the last counts.
+        Ok(self.all(sql, &[], event)?.into_iter().filter_map(cause).collect())
     }
 
     /// Returns recent events of a definition's file and of the clock, the newest first.

@@ -206,3 +206,31 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
     service.until("nothing waits", || (bot.json(["status"])["due"] == json!([])).then_some(()));
     service.stop();
 }
+
+#[test]
+fn what_waits_for_a_slot_says_so() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "max_concurrent_runs: 1\n");
+    bot.write("routines/hog.md", "---\ncron: \"@yearly\"\nclient: exec\ncommand: sleep 60\n---\n");
+    let service = bot.start();
+    bot.ok(["fire", "hog"]);
+    let is_running = || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(());
+    service.until("the hog runs", is_running);
+    bot.write("reminders/tea.md", &reminder(now() - TimeDelta::hours(1), "client: exec\ncommand: \"true\"\n", ""));
+    let status = service.until("the reminder waits", || {
+        let status = bot.json(["status"]);
+        status["running"].as_array().unwrap().iter().any(|run| !run["waits_for"].is_null()).then_some(status)
+    });
+    let tea = status["running"].as_array().unwrap().iter().find(|run| run["id"] == "tea").unwrap();
+    assert_eq!(tea["waits_for"], "as many runs are going as may");
+    let waiting = part(&bot, "Waiting");
+    assert!(
+        waiting.ends_with(" reminder tea due SPAN ago: it waits, since as many runs are going as may"),
+        "{waiting}"
+    );
+    let hog = status["running"].as_array().unwrap().iter().find(|run| run["id"] == "hog").unwrap();
+    bot.ok(["cancel-run", hog["run"].as_str().unwrap()]);
+    service.until("all is done", || (bot.json(["status"])["running"] == json!([])).then_some(()));
+    assert!(bot.ok(["why", "tea"]).contains("no file gave it this time until "), "{}", bot.ok(["why", "tea"]));
+    service.stop();
+}

@@ -242,14 +242,14 @@ fn waits_for(facts: &Facts) -> String {
     match facts.delays.last() {
         Some((DelayCause::Slot, ..)) => match facts.max_concurrent_runs {
             Some(slots) => format!("as many runs are going as may (`max_concurrent_runs: {slots}`)"),
-            None => words::waits_for(DelayCause::Slot).to_owned(),
+            None => DelayCause::Slot.waits_for().to_owned(),
         },
         Some((by, ..)) if *by == DelayCause::Login || *by == DelayCause::Agent && lacks_login() => {
             "the agent is not logged in; `ollim-bot login` logs it in".to_owned()
         }
         Some((DelayCause::Paused, ..)) => "everything is paused; `ollim-bot resume` ends that".to_owned(),
         Some((_, _, Some(what))) => what.clone(),
-        Some((by, ..)) => words::waits_for(*by).to_owned(),
+        Some((by, ..)) => by.waits_for().to_owned(),
         None => match other {
             Some(host) => format!("the host {} has it, and is to begin it", host.name),
             None => "for what is not recorded".to_owned(),

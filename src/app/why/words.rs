@@ -4,7 +4,6 @@ use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::super::times;
-use crate::journal::DelayCause;
 
 /// Maximum length of a reason, in characters.
 const LONGEST: usize = 160;
@@ -44,28 +43,6 @@ pub(super) fn reason(text: &str) -> String {
     let cut = line[..words.unwrap_or(end)].trim_end();
     let code = if cut.matches('`').count() % 2 == 1 { "`" } else { "" };
     format!("{cut}…{code}")
-}
-
-/// Returns what keeps something from beginning now: `as many runs are going as may`.
-pub(super) fn waits_for(by: DelayCause) -> &'static str {
-    match by {
-        DelayCause::ServiceOff => "the service did not run",
-        DelayCause::Paused => "everything is paused",
-        DelayCause::Login => "the agent is not logged in",
-        DelayCause::Agent => "there is no agent",
-        DelayCause::Slept
-        | DelayCause::Suspended
-        | DelayCause::ClockForward
-        | DelayCause::Disk
-        | DelayCause::FileLate => "it is about to begin",
-        DelayCause::Slot => "as many runs are going as may",
-        DelayCause::SlotOfJobs => "as many runs of jobs that jobs made are going as may",
-        DelayCause::MainSession => "the main session is busy",
-        DelayCause::EarlierRun => "its earlier run is not over",
-        DelayCause::Requires => "the machine lacks what it requires",
-        DelayCause::FileInvalid => "its file has an error",
-        DelayCause::Approval => "you have not approved it yet (`ollim-bot questions`)",
-    }
 }
 
 /// Formats `second`, `4th`.

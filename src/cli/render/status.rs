@@ -50,6 +50,13 @@ pub(super) fn overview(overview: Option<&Overview>, view: &View, output: &mut Ou
 fn as_json(status: &Status, view: &View) -> Value {
     let zone = view.zone;
     let service = status.service.as_ref();
+    let unfinished = |run: &RunRecord| {
+        let mut json = run_json(run, zone);
+        if let Some(why) = status.waits_for.get(&run.run) {
+            json["waits_for"] = (*why).into();
+        }
+        json
+    };
     json!({
         "daemon": service.map(|service| json!({
             "pid": service.pid,
@@ -77,8 +84,8 @@ fn as_json(status: &Status, view: &View) -> Value {
         "hosts": status.hosts,
         "database": { "definitions": status.pushed.all, "coming": status.pushed.coming },
         "need_agent": status.need_agent,
-        "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
-        "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
+        "running": status.running.iter().map(unfinished).collect::<Vec<_>>(),
+        "waiting": status.waiting.iter().map(unfinished).collect::<Vec<_>>(),
         "due": waiting::as_json(&status.due),
         "next": upcoming::as_json(&status.next, view),
         "disabled": status.disabled,
@@ -122,7 +129,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     if !running.is_empty() {
         going(&running, status, now, output);
     }
-    let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, view);
+    let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), status, view);
     if !waits.is_empty() {
         heading(if status.service.is_some() { "Waiting" } else { "Waiting for the service" }, output);
         output.facts(&waits[..waits.len().min(WAITING)]);

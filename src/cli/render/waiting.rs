@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::View;
-use crate::app::{Overdue, times, words};
+use crate::app::{Overdue, Status, times, words};
 use crate::cli::output::{Cell, FAINT, STRONG};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunRecord, RunState};
@@ -35,18 +35,19 @@ pub(super) fn as_json(due: &[Overdue]) -> Vec<Value> {
 /// Returns the rows of a table: unfinished runs, then overdue definitions.
 pub(super) fn rows<'a>(
     unfinished: impl Iterator<Item = &'a RunRecord>,
-    due: &[Overdue],
+    status: &Status,
     view: &View,
 ) -> Vec<Vec<Cell>> {
-    let unfinished = unfinished.map(|run| row(run.run.as_str(), run.kind, &run.id, state(run, view.now)));
-    let due = due.iter().map(|due| row("", due.definition.kind(), &due.definition.id, words(due, view)));
+    let unfinished = unfinished.map(|run| row(run.run.as_str(), run.kind, &run.id, state(run, status, view.now)));
+    let due = status.due.iter().map(|due| row("", due.definition.kind(), &due.definition.id, words(due, view)));
     unfinished.chain(due).collect()
 }
 
-fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
+fn state(run: &RunRecord, status: &Status, now: DateTime<Utc>) -> String {
     match run.outcome {
         RunState::Claimed if run.scheduled <= now => {
-            let waits = run.error.as_ref().map(|why| format!(": it waits, since {why}"));
+            let why = run.error.as_deref().or_else(|| status.waits_for.get(&run.run).copied());
+            let waits = why.map(|why| format!(": it waits, since {why}"));
             format!("due {}{}", times::relative(run.scheduled, now), waits.unwrap_or_default())
         }
         // A person fired it before its time.
