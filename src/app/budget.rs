@@ -2,15 +2,43 @@
 
 use chrono::{DateTime, Utc};
 
+use super::status::for_person;
 use super::{App, runs};
 use crate::bot::budget::{PingBudget, SETTING};
-use crate::definition::Definition;
+use crate::definition::{Definition, DefinitionId};
 use crate::journal::{ApplicableBudget, Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
 
-/// Returns the current ping budget.
-pub(super) fn left(app: &App) -> Result<PingBudget, Refusal> {
-    of(&runs::open(app)?, app.now())
+/// The current budgets.
+#[derive(Debug)]
+pub struct Budgets {
+    /// How many messages background jobs may still send.
+    pub pings: PingBudget,
+    /// The spending under each limit of the settings.
+    pub caps: Vec<Spending>,
+    /// The spending of today under `max_cost_day_usd`, of each job that has it, by id. Empty for a run.
+    pub jobs: Vec<(DefinitionId, Spending)>,
+}
+
+/// Returns the current budgets.
+pub(super) fn budgets(app: &App) -> Result<Budgets, Refusal> {
+    Ok(Budgets {
+        pings: of(&runs::open(app)?, app.now())?,
+        caps: spending(app)?,
+        jobs: for_person(app, || of_jobs(app))?,
+    })
+}
+
+fn of_jobs(app: &App) -> Result<Vec<(DefinitionId, Spending)>, Refusal> {
+    let loaded = app.load_without_settings()?;
+    let (config, journal) = (app.config()?, runs::open(app)?);
+    let mut jobs = Vec::new();
+    for definition in loaded.definitions.values().filter(|definition| !definition.is_without_agent()) {
+        let Some(cap) = definition.max_cost_day_usd else { continue };
+        let spent = journal.spending_of(&definition.id, cap, config.timezone, app.now())?;
+        jobs.extend(spent.map(|spent| (definition.id.clone(), spent)));
+    }
+    Ok(jobs)
 }
 
 /// Returns the spending for each limit of the settings.

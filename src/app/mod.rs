@@ -71,6 +71,7 @@ use chrono_tz::Tz;
 
 pub use attention::{Attention, Need, NeedSubject};
 pub use backup::{BackupResult, Differences, RestoreResult, UnreadablePath};
+pub use budget::Budgets;
 pub use channels::ChannelState;
 pub use chat::Exchange;
 pub use check::CheckResult;
@@ -254,7 +255,7 @@ impl App {
             Command::Channels => channels::channels(self).map(Outcome::Channels),
             Command::McpServers => mcp_servers::list(self),
             Command::McpTools { server } => mcp_servers::tools(server, self).map(Outcome::McpTools),
-            Command::Budget => Ok(Outcome::Budget(budget::left(self)?, budget::spending(self)?)),
+            Command::Budget => budget::budgets(self).map(Outcome::Budget),
             Command::Questions => questions::list(self).map(Outcome::Questions),
             Command::Answer { question, answer, sentence, channel } => {
                 let answered = questions::answer(question, answer, sentence, channel, self)?;

@@ -5,17 +5,16 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    AnswerResult, BackupResult, ChannelState, CheckResult, CopiedJournal, Costs, Diagnosis, DryRun, Explanation,
-    ImportResult, Job, JobList, JobPolicy, Overview, PushResult, RemoveResult, RestoreResult, RunDetails, ServerTools,
-    ServiceReply, Session, SessionList, Simulated, Status, UnitOutcome, Upcoming, Why,
+    AnswerResult, BackupResult, Budgets, ChannelState, CheckResult, CopiedJournal, Costs, Diagnosis, DryRun,
+    Explanation, ImportResult, Job, JobList, JobPolicy, Overview, PushResult, RemoveResult, RestoreResult, RunDetails,
+    ServerTools, ServiceReply, Session, SessionList, Simulated, Status, UnitOutcome, Upcoming, Why,
 };
 use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
-use crate::bot::budget::PingBudget;
 use crate::config::Setting;
 use crate::definition::{DefinitionId, Problem};
 use crate::heartbeat;
-use crate::journal::{Message, Question, RefusedCalls, RunFilter, RunRecord, Spending};
+use crate::journal::{Message, Question, RefusedCalls, RunFilter, RunRecord};
 
 /// The outcome of a [`Command`](super::Command).
 #[derive(Debug)]
@@ -70,8 +69,8 @@ pub enum Outcome {
     },
     /// [`Command::McpTools`]: the tools of each server, or why there are none.
     McpTools(Vec<ServerTools>),
-    /// The current ping budget, and the spending.
-    Budget(PingBudget, Vec<Spending>),
+    /// The current budgets.
+    Budget(Budgets),
     /// The settings in force.
     Settings(Vec<Setting>),
     /// All named agents.

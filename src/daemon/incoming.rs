@@ -409,8 +409,8 @@ impl ServiceInbound {
         if period.label(self.handlers.clock.now(), zone) != label {
             return Err(Refusal::user(format!("that {span} is over, so its budget is not raised")));
         }
-        let Outcome::Budget(_, caps) = self.execute(Command::Budget).await? else { return Err(unexpected_reply()) };
-        let now = caps.iter().find(|cap| cap.name == name).map(|cap| cap.cap);
+        let Outcome::Budget(budgets) = self.execute(Command::Budget).await? else { return Err(unexpected_reply()) };
+        let now = budgets.caps.iter().find(|cap| cap.name == name).map(|cap| cap.cap);
         if now.is_some_and(|now| amount.parse().is_ok_and(|amount: f64| now >= amount)) {
             return Ok(format!("It is raised already. `ollim-bot budget --{flag} {unit}` raises it further."));
         }

@@ -313,7 +313,7 @@ pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> 
         context,
         ("Costs", "/costs"),
         move |app| {
-            let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
+            let caps = execute!(app, Command::Budget, Outcome::Budget(budgets) => budgets.caps);
             let by = [CostsBy::Day, CostsBy::Job, CostsBy::Model];
             let (costs, months) = rayon::join(|| app.costs(by, since), || app.months());
             Ok((costs?, months?, caps))

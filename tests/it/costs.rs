@@ -163,6 +163,9 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     spend(0.01);
     let run = service.fire("own");
     assert!(run["error"].as_str().unwrap().contains("of this job's `max_cost_day_usd`"), "{run:#}");
+    let shown = bot.ok(["budget"]);
+    assert!(shown.contains("\nown: $0.010 of $0.010 spent; today ends "), "{shown}");
+    assert_eq!(bot.json(["budget"])["jobs"]["own"]["cap"], 0.01);
     assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
 }

@@ -44,7 +44,7 @@ pub(super) use runs::{as_json as run_json, inbox_message, inbox_so_far};
 
 use super::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::app::words::{self, Emphasis};
-use crate::app::{App, Outcome, times};
+use crate::app::{App, Budgets, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
 use crate::journal::Spending;
@@ -107,7 +107,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::McpServers { servers, is_running } => mcp::servers(&servers, is_running, view, output),
         Outcome::McpTools(tools) => mcp::tools(&tools, view, output),
         Outcome::Channels(channels) => channels::list(&channels, view, output),
-        Outcome::Budget(budget, spending) => show_budget(budget, &spending, view, output),
+        Outcome::Budget(budgets) => show_budgets(&budgets, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),
         Outcome::Agents(agents) => agents::list(&agents, view, output),
         Outcome::Agent(agent) => agents::show(&agent, view, output),
@@ -162,35 +162,47 @@ fn names_commands(outcome: &Outcome) -> bool {
     )
 }
 
-fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &mut Output) {
+fn show_budgets(budgets: &Budgets, view: &View, output: &mut Output) {
+    let Budgets { pings, caps, jobs } = budgets;
     if view.json {
-        let mut json = budget_json(budget, view.zone);
-        let caps = spending.iter().map(|cap| {
+        let as_json = |cap: &Spending| {
             let until = times::rfc3339(cap.until, view.zone);
             json!({ "of": cap.name, "cap": cap.cap, "spent": cap.spent, "taken": cap.taken, "left": cap.left(), "until": until })
-        });
-        if !spending.is_empty() {
-            json["caps"] = caps.collect();
+        };
+        let mut json = budget_json(*pings, view.zone);
+        if !caps.is_empty() {
+            json["caps"] = caps.iter().map(as_json).collect();
+        }
+        if !jobs.is_empty() {
+            json["jobs"] = jobs.iter().map(|(id, cap)| (id.to_string(), as_json(cap))).collect();
         }
         output.json(&json);
         return;
     }
-    let left = format!("{} of {CAPACITY} pings left", budget.left());
-    let refill = budget.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
+    let left = format!("{} of {CAPACITY} pings left", pings.left());
+    let refill = pings.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
     output.line(format!("{}{refill}", paint(STRONG, &left)));
-    for cap in spending {
-        let (shown, unit): (fn(f64) -> String, _) = match cap.name {
-            "tokens_day" => (|amount| words::grouped(amount as u64), " tokens"),
-            _ => (words::money, ""),
-        };
-        let amounts = format!("{} of {}{unit} spent", shown(cap.spent), shown(cap.cap));
-        let taken = match cap.taken {
-            0.0 => String::new(),
-            taken => format!(", {}{unit} taken by runs that have not ended", shown(taken)),
-        };
-        let (amounts, period, until) = (paint(STRONG, &amounts), cap.period(), view.moment(cap.until));
-        output.line(format!("{amounts}{taken}; {period} ends {until}"));
+    for cap in caps {
+        output.line(spending(cap, view));
     }
+    for (id, cap) in jobs {
+        output.line(format!("{id}: {}", spending(cap, view)));
+    }
+}
+
+/// Formats `$0.02 of $0.05 spent; today ends 00:00`.
+fn spending(cap: &Spending, view: &View) -> String {
+    let (shown, unit): (fn(f64) -> String, _) = match cap.name {
+        "tokens_day" => (|amount| words::grouped(amount as u64), " tokens"),
+        _ => (words::money, ""),
+    };
+    let amounts = format!("{} of {}{unit} spent", shown(cap.spent), shown(cap.cap));
+    let taken = match cap.taken {
+        0.0 => String::new(),
+        taken => format!(", {}{unit} taken by runs that have not ended", shown(taken)),
+    };
+    let (amounts, period, until) = (paint(STRONG, &amounts), cap.period(), view.moment(cap.until));
+    format!("{amounts}{taken}; {period} ends {until}")
 }
 
 fn budget_json(budget: PingBudget, zone: Tz) -> serde_json::Value {
