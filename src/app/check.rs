@@ -1,6 +1,7 @@
 //! Checks definitions, and says what is wrong in which file, and where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -161,12 +162,24 @@ fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<P
     definitions.values().filter_map(problem).collect()
 }
 
+/// Returns a warning about an entry of a setting, at the entry's name in the file if it stands there.
+fn of_setting(setting: &str, entry: &str, message: String, hint: String, app: &App) -> Problem {
+    let file = Path::new("config.yaml");
+    let problem = Problem::of_file(file, Severity::Warning, message, Some(hint));
+    let problem = Problem { field: Some(setting.into()), ..problem };
+    let text = fs::read_to_string(app.home.root().join(file)).unwrap_or_default();
+    let begin = text.find(&format!("\n{setting}:")).map_or(0, |at| at + 1);
+    match text[begin..].find(&format!("{entry}:")) {
+        Some(at) => problem.at_offset(&text, begin + at),
+        None => problem,
+    }
+}
+
 /// Warns of MCP servers in the settings that cannot start at present.
 fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
     let problem = |lack: ServerProblem| {
-        let (file, message) = (Path::new("config.yaml"), format!("the MCP server `{}` {}", lack.server, lack.what));
-        let problem = Problem::of_file(file, Severity::Warning, message, Some(lack.hint));
-        Problem { field: Some("mcp_servers".into()), ..problem }
+        let message = format!("the MCP server `{}` {}", lack.server, lack.what);
+        of_setting("mcp_servers", &lack.server, message, lack.hint, app)
     };
     mcp_servers::lacks(app).into_iter().map(problem).collect()
 }
@@ -178,8 +191,7 @@ fn channels_that_cannot_deliver(app: &App) -> Vec<Problem> {
     let problem = |channel: &ChannelSettings| {
         let message = format!("the channel `{}` can deliver nothing: {}", channel.name, lack(&channel.kind, &means)?);
         let hint = "`ollim-bot doctor` asks the service behind each channel as well".to_owned();
-        let problem = Problem::of_file(Path::new("config.yaml"), Severity::Warning, message, Some(hint));
-        Some(Problem { field: Some("channels".into()), ..problem })
+        Some(of_setting("channels", &channel.name, message, hint, app))
     };
     config.channels.iter().filter_map(problem).collect()
 }

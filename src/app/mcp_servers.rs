@@ -21,17 +21,22 @@ pub struct ServerTools {
 
 /// Returns the state of each server; if the service is not running, as the settings define it.
 pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
-    match app.service.ask(ServiceCommand::McpServers)? {
-        Some(ServiceReply::McpServers(servers)) => Ok(Outcome::McpServers { servers, is_running: true }),
-        Some(_) => Err(unexpected_reply()),
+    let (mut servers, is_running) = match app.service.ask(ServiceCommand::McpServers)? {
+        Some(ServiceReply::McpServers(servers)) => (servers, true),
+        Some(_) => return Err(unexpected_reply()),
         None => {
             let config = app.config()?;
             let unstarted =
                 |server: &McpServer| ServerState::unstarted(server.name.clone(), server.reached_by(), server.per_run);
-            let servers = config.mcp_servers.iter().map(unstarted).collect();
-            Ok(Outcome::McpServers { servers, is_running: false })
+            (config.mcp_servers.iter().map(unstarted).collect(), false)
         }
+    };
+    // A server that nobody has needed yet has not failed yet.
+    let lacks = lacks(app);
+    for server in servers.iter_mut().filter(|server| server.tools.is_none() && server.wrong.is_none()) {
+        server.wrong = lacks.iter().find(|lack| lack.server == server.name).map(|lack| lack.what.clone());
     }
+    Ok(Outcome::McpServers { servers, is_running })
 }
 
 /// Returns the tools of one server, or of each.

@@ -108,7 +108,14 @@ impl Problem {
     /// Locates the problem at the first `words` in the file's text; unchanged if they are not there.
     #[must_use]
     pub fn at_words(self, text: &str, words: &str) -> Self {
-        let Some(at) = text.find(words) else { return self };
+        match text.find(words) {
+            Some(at) => self.at_offset(text, at),
+            None => self,
+        }
+    }
+
+    /// Locates the problem at this byte of the file's text.
+    pub(crate) fn at_offset(self, text: &str, at: usize) -> Self {
         let before = &text[..at];
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
         let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);

@@ -546,6 +546,20 @@ fn a_server_that_cannot_start_is_named_before_it_is_needed() {
         assert!(checked.contains(&format!("the MCP server `{name}` ")) && checked.contains(what), "{checked}");
         assert!(diagnosed.contains(&format!("`{name}` ")) && diagnosed.contains(what), "{diagnosed}");
     }
+    assert!(checked.contains("config.yaml:2:3") && checked.contains("config.yaml:4:3"), "{checked}");
+    // No job has needed them yet. With or without a service, they are known not to start.
+    let wrong = |bot: &TestBot| {
+        let servers = bot.json(["mcp"]);
+        let mut wrong: Vec<String> =
+            servers.as_array().unwrap().iter().map(|server| server["wrong"].to_string()).collect();
+        wrong.sort();
+        wrong.join("\n")
+    };
+    let without = wrong(&bot);
+    assert!(without.contains(gone) && without.contains(bare) && without.contains(shim), "{without}");
+    let service = bot.start();
+    assert_eq!(wrong(&bot), without);
+    service.stop();
     // Besides `PATH`, the service searches the folder of the person's own commands and their home.
     for program in [bot.home().join("bin/own"), bot.person().join("tools/served")] {
         fs::create_dir_all(program.parent().unwrap()).unwrap();
