@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
@@ -63,6 +64,52 @@ fn the_clients_own_git_reads_no_repository() {
     assert_eq!(of_shell, ["||rev-parse --git-dir"], "the session's own lines reach the repository");
     assert!(of_client.iter().all(|line| line.starts_with("/dev/null|") || line.contains("|1|")), "{log}");
     assert_eq!(api.last().results()[0].text.trim(), ".git");
+    service.stop();
+}
+
+/// `git status` in a folder where jobs write starts nothing, although the session may do everything.
+#[test]
+fn a_main_sessions_git_status_runs_nothing_of_a_planted_repository() {
+    let api = MessagesApi::answering(|request| match request.results().is_empty() {
+        true => Reply::bash("git -C notes status --short; git -C bare status"),
+        false => Reply::say("done"),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let ran = bot.path("ran");
+    let config = format!("[core]\n\trepositoryformatversion = 0\n\tfsmonitor = \"touch {}; false\"\n", ran.display());
+    for folder in ["work/notes/.git", "work/bare"] {
+        bot.write(&format!("{folder}/HEAD"), "ref: refs/heads/main\n");
+        bot.write(&format!("{folder}/config"), &config);
+        for empty in ["objects", "refs"] {
+            fs::create_dir_all(bot.path(folder).join(empty)).unwrap();
+        }
+    }
+    let service = bot.start();
+    assert!(say(&bot, "Hello.").contains("done"));
+    let said = &api.last().results()[0].text;
+    assert!(said.contains("cannot use bare repository"), "{said}");
+    assert!(!ran.exists(), "{said}");
+    service.stop();
+}
+
+/// A fork's client has the configuration folder of the main session's, which goes on.
+#[test]
+fn a_fork_leaves_the_main_sessions_shell_alone() {
+    if !kernel_supports_sandbox() {
+        return;
+    }
+    let asked = AtomicUsize::new(0);
+    let api = MessagesApi::answering(move |request| match asked.fetch_add(1, Ordering::SeqCst) % 2 {
+        0 => Reply::bash("echo alive"),
+        _ => Reply::say(&request.results().pop().unwrap().text),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", "main_tools: [Read, 'Bash(ls *)']\n");
+    let service = bot.start();
+    for text in ["First.", "/fork side", "In the fork.", "/exit", "Second."] {
+        let said = say(&bot, text);
+        assert!(text.starts_with('/') || said.contains("alive"), "{text}: {said}");
+    }
     service.stop();
 }
 

@@ -41,7 +41,9 @@ use self::broker::Broker;
 pub use self::idle::IdleClient;
 use self::live::{LiveClient, StartConfig, TurnArgs};
 use self::login::{Login, LoginSources, find_login};
-use self::options::{ClientEnvironment, OF_OWN_PROGRAMS, command_line, environment, shell_environment, variables};
+use self::options::{
+    ClientEnvironment, GIT_IN_PLANTED_FOLDERS, OF_OWN_PROGRAMS, command_line, environment, shell_environment, variables,
+};
 use self::outcome::Termination;
 use self::process::Exit;
 use self::session::ClientState;
@@ -230,7 +232,8 @@ impl Claude {
             let clean = self.clean_environment(request);
             let complete = |mut spec: ShellSpec| {
                 spec.env = clean.clone().into_iter().chain(broker.presented()).chain(spec.env).collect();
-                spec.of_client = OF_OWN_PROGRAMS.iter().map(|(name, _)| (*name).to_owned()).collect();
+                let not_of_client = OF_OWN_PROGRAMS.iter().map(|(name, _)| *name).chain(GIT_IN_PLANTED_FOLDERS);
+                spec.of_client = not_of_client.map(str::to_owned).collect();
                 spec
             };
             let agents = request.sandbox.agents.clone().into_iter();
@@ -483,7 +486,10 @@ fn remove_obeyed(config_dir: &Path) -> std::io::Result<()> {
     let _clearing = CLEARING.lock().unwrap_or_else(PoisonError::into_inner);
     for entry in std::fs::read_dir(config_dir)? {
         let entry = entry?;
-        if !RECORDS.iter().chain(&["shell-snapshots"]).any(|name| entry.file_name() == *name) {
+        if entry.file_name() == SESSION_ENV && entry.file_type()?.is_dir() {
+            // The domains of running clients are bound to this folder, so it stays.
+            std::fs::read_dir(entry.path())?.try_for_each(|file| leftovers::remove(&file?.path()))?;
+        } else if !RECORDS.iter().chain(&["shell-snapshots"]).any(|name| entry.file_name() == *name) {
             leftovers::remove(&entry.path())?;
         }
     }

@@ -187,6 +187,11 @@ pub fn environment(
 /// a repository there may configure commands that git runs.
 pub const OF_OWN_PROGRAMS: [(&str, &str); 1] = [("GIT_DIR", "/dev/null")];
 
+/// Variables of [`shell_environment`] that every shell has, that of a main session of every right as well: it asks git about folders
+/// where jobs write.
+pub const GIT_IN_PLANTED_FOLDERS: [&str; 5] =
+    ["GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0", "GIT_CONFIG_KEY_1", "GIT_CONFIG_VALUE_1"];
+
 impl ClientEnvironment {
     /// Returns whether `client_env` names a proxy for programs.
     #[must_use]
