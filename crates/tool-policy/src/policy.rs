@@ -77,7 +77,7 @@ impl Policy {
         roots: &PathRoots,
         application: &'static Application,
     ) -> Self {
-        let allow = compiled(main_tools, &Origin::MainTools, application);
+        let allow = compiled(main_tools, &Origin::OwnMainTools, application);
         let owner = "the main session".to_owned();
         let ask = asked(asking, main_tools, &Origin::Asked(owner.clone()), application);
         let lists = RuleSet { owner, allow: Some(allow), ask, deny: Vec::new(), read_only: false };
@@ -198,7 +198,7 @@ impl Policy {
     fn may_call_agents(&self) -> bool {
         let own = self.lists.last().filter(|_| !self.spawned);
         own.into_iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask)).any(|rule| match rule.origin {
-            Origin::MainTools => rule.is_for("Agent"),
+            Origin::MainTools | Origin::OwnMainTools => rule.is_for("Agent"),
             Origin::Allowed(_) | Origin::Asked(_) => rule.pattern.canonical_tool() == "Agent" && !rule.is_all(),
             _ => false,
         })

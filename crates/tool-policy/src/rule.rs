@@ -19,8 +19,10 @@ pub(super) enum Origin {
     Asked(String),
     /// `disallowed_tools` of this owner.
     Disallowed(String),
-    /// `main_tools` of the configuration.
+    /// `main_tools` of the configuration, of a job without an allowlist of its own.
     MainTools,
+    /// `main_tools` of the configuration, of the main session itself.
+    OwnMainTools,
     /// A setting of the job, as written.
     Setting(&'static str),
     /// The system-wide blocks.
@@ -34,7 +36,7 @@ impl fmt::Display for Origin {
             Self::Asked(owner) => write!(f, "ask_tools of {owner}"),
             Self::Automatic => f.write_str("added automatically"),
             Self::Disallowed(owner) => write!(f, "disallowed_tools of {owner}"),
-            Self::MainTools => f.write_str("main_tools"),
+            Self::MainTools | Self::OwnMainTools => f.write_str("main_tools"),
             Self::Setting(setting) => f.write_str(setting),
             Self::Blocked => f.write_str("blocked for every fork"),
         }
@@ -114,9 +116,9 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule is of an allowlist, and not of `main_tools`.
+    /// Returns whether the rule is of its owner's own allowlist, and not inherited from `main_tools`.
     pub(super) fn is_named(&self) -> bool {
-        matches!(self.origin, Origin::Allowed(_) | Origin::Automatic)
+        matches!(self.origin, Origin::Allowed(_) | Origin::Automatic | Origin::OwnMainTools)
     }
 
     pub(super) fn is_all(&self) -> bool {

@@ -137,6 +137,21 @@ fn the_main_session_asks_about_what_it_was_not_granted() {
 }
 
 #[test]
+fn what_main_tools_grant_is_not_asked_about() {
+    let tools = patterns(&["Read", "Bash(ls *)", "WebFetch(domain:x.y)"]);
+    let policy = Policy::main_session(&tools, &patterns(&["Bash", "WebFetch"]), &roots(), &BOT);
+    let fetch = |url: &str| policy.decide(&call("WebFetch", json!({ "url": url })));
+    for (what, decision, verdict) in [
+        ("ls", start(&policy, "ls -la").decision, Verdict::Allow),
+        ("touch", start(&policy, "touch f").decision, Verdict::Ask),
+        ("x.y", fetch("https://x.y"), Verdict::Allow),
+        ("z.y", fetch("https://z.y"), Verdict::Ask),
+    ] {
+        assert_eq!(decision.verdict, verdict, "{what}: {decision:?}");
+    }
+}
+
+#[test]
 fn named_agents_narrow_and_never_widen() {
     let explore = AgentRules {
         name: "Explore".into(),
