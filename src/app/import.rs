@@ -4,6 +4,7 @@
 mod calendar;
 mod crontab;
 pub(super) mod jobs;
+mod paths;
 mod systemd;
 mod words;
 

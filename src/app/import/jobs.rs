@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use super::crontab::{self, CronJob};
+use super::paths::{OutsidePaths, named_in_home, names_home};
 use super::systemd::{self, TimerJob, UnitFile};
-use super::words::is_within_quotes;
 use super::{ImportRemark, ImportResult};
 use crate::app::{App, make_folders, taken_ids};
 use crate::definition::{
@@ -36,7 +36,10 @@ pub(in crate::app) fn crontab(
     let user = match (of_user, user) {
         (false, _) => None,
         (true, Some(user)) => Some(user),
-        (true, None) => return Err(Refusal::user("nothing says who you are: `USER` is not set")),
+        (true, None) => {
+            return Err(Refusal::user("nothing says who you are: `USER` is not set")
+                .hint("say it: `USER=NAME ollim-bot import crontab /etc/crontab --user`"));
+        }
     };
     let (jobs, refused) = crontab::read(&text, user);
     let mut jobs_made = Jobs::new(dry_run, app)?;
@@ -169,159 +172,6 @@ fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::RefusalReason>
     Ok((systemd::job(&timer, &read(&service)?)?, service))
 }
 
-/// Prefixes that name the person's home folder.
-const HOMES: [&str; 2] = ["~/", "$HOME"];
-
-/// Folders that all programs of a job may read, or that contain no regular files.
-const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
-
-/// Absolute paths in a line that the sandbox does not open, and whether the line writes to each.
-struct OutsidePaths(Vec<(String, bool)>);
-
-/// The paths among its operands that a program writes.
-#[derive(Clone, Copy)]
-enum Written {
-    All,
-    First,
-    Last,
-}
-
-/// Programs that write files which they are given.
-const WRITERS: &[(&[&str], Written)] = &[
-    (&["chmod", "chown", "dd", "gunzip", "gzip", "logrotate", "mkdir", "mv", "rm", "rmdir"], Written::All),
-    (&["sqlite3", "tee", "touch", "truncate", "xz", "zstd"], Written::All),
-    (&["cp", "install", "ln", "rsync", "scp", "unzip"], Written::Last),
-    (&["zip"], Written::First),
-];
-
-/// Ends a word of a line.
-fn is_word_end(c: char) -> bool {
-    c.is_whitespace() || "'\"`;|&<>()=:,".contains(c)
-}
-
-/// Returns which of the paths of a simple command it writes: `tar -xf /srv/a.tar -C /mnt`.
-fn written_by(command: &str) -> Option<Written> {
-    let mut words = command.split(is_word_end).filter(|word| !word.is_empty());
-    let name = words.next()?.rsplit('/').next()?;
-    let rest: Vec<&str> = words.collect();
-    let has = |option: &str| rest.contains(&option);
-    match name {
-        "tar" => {
-            let unpacks = rest.first().is_some_and(|mode| mode.contains('x')) || has("--extract");
-            Some(if unpacks { Written::Last } else { Written::First })
-        }
-        "find" if has("-delete") || has("-exec") || has("-execdir") => Some(Written::All),
-        "sed" if rest.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => Some(Written::All),
-        _ => WRITERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, written)| *written),
-    }
-}
-
-/// Takes the import's own `sh -c '…'` from around a line.
-fn unwrapped(line: &str) -> String {
-    let wrapped = line.split_once("sh -c '").and_then(|(_, rest)| rest.strip_suffix('\''));
-    wrapped.map_or_else(|| line.to_owned(), |line| line.replace(r"'\''", "'"))
-}
-
-/// Returns the absolute paths in a line that the sandbox does not open to every job, and whether the line writes to each: by a redirection,
-/// or by a program that is known to write. `/foo/d` may be an expression of sed, so between quotes a path counts only if its first folder
-/// exists.
-fn closed_paths(line: &str) -> Vec<(String, bool)> {
-    let line = unwrapped(line);
-    let mut found: Vec<(String, bool)> = Vec::new();
-    let mut at = 0;
-    for command in line.split_inclusive([';', '|', '&', '(', ')', '\n', '`']) {
-        let begin = command.find(|c: char| !is_word_end(c)).unwrap_or(0);
-        let written = written_by(&command[begin..]);
-        let paths = paths_of(command, &line[..at]);
-        let last = paths.len().saturating_sub(1);
-        for (index, (path, is_redirected)) in paths.into_iter().enumerate() {
-            let is_operand = match written {
-                Some(Written::All) => true,
-                Some(Written::First) => index == 0,
-                Some(Written::Last) => index == last,
-                None => false,
-            };
-            let is_open = OPEN.iter().any(|open| Path::new(&path).starts_with(open));
-            if !is_open && found.iter().all(|(known, _)| *known != path) {
-                found.push((path, is_redirected || is_operand));
-            }
-        }
-        at += command.len();
-    }
-    found
-}
-
-/// Returns the absolute paths of a simple command, and whether it redirects its output to each. `before`: the line in front of it.
-fn paths_of(command: &str, before: &str) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    let mut to = "";
-    for (at, _) in command.match_indices('/') {
-        let is_begin = command[..at].chars().next_back().is_none_or(is_word_end);
-        let word = command[at..].split(is_word_end).next().unwrap_or_default();
-        to = if is_begin { command[..at].trim_end_matches([' ', '\'', '"']) } else { to };
-        let root = Path::new(word).components().take(2).collect::<PathBuf>();
-        let is_path = || root.exists() || !is_within_quotes(&format!("{before}{}", &command[..at]));
-        if is_begin && !word.starts_with("//") && root.parent().is_some() && is_path() {
-            found.push((word.to_owned(), to.ends_with('>')));
-        }
-    }
-    found
-}
-
-impl OutsidePaths {
-    fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
-        let is_inside = |path: &Path| path.starts_with(work) || home.is_some_and(|home| path.starts_with(home));
-        let mut found = closed_paths(line);
-        found.retain(|(path, _)| !is_inside(Path::new(path)));
-        (!found.is_empty()).then_some(Self(found))
-    }
-
-    fn words(&self) -> String {
-        let paths: Vec<&str> = self.0.iter().map(|(path, _)| path.as_str()).collect();
-        format!("{}, outside of `work/`", paths.join(" and "))
-    }
-
-    fn rules(&self) -> String {
-        let mut rules: Vec<String> = Vec::new();
-        for (path, is_written) in &self.0 {
-            let file = Path::new(path);
-            // A program can make a file only in a folder that is open as a whole.
-            let parent = file.parent().filter(|parent| *is_written && !file.exists() && parent.parent().is_some());
-            let below = if file.is_dir() || parent.is_some() { "/**" } else { "" };
-            let opened = parent.unwrap_or(file).to_string_lossy();
-            let name = if *is_written { "Edit" } else { "Read" };
-            let rule = format!("'{name}(/{}{below})'", opened.trim_end_matches('/'));
-            rules.extend((!rules.contains(&rule)).then_some(rule));
-        }
-        std::iter::once("Bash".to_owned()).chain(rules).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Returns whether a line names the person's home folder, or a path in it.
-fn names_home(line: &str, home: Option<&Path>) -> bool {
-    let is_in_home = |(path, _): &(String, bool)| home.is_some_and(|home| Path::new(path).starts_with(home));
-    HOMES.iter().any(|sign| line.contains(sign)) || closed_paths(line).iter().any(is_in_home)
-}
-
-/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, those that begin with
-/// `./`, and those that it writes to by a redirection.
-fn named_in_home(line: &str, home: &Path) -> Vec<String> {
-    let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
-    let mut found: Vec<String> = Vec::new();
-    let mut at = 0;
-    for word in line.split(is_word_end) {
-        let before = line[..at].trim_end_matches([' ', '\'', '"']);
-        at += word.len() + line[at + word.len()..].chars().next().map_or(0, char::len_utf8);
-        let first = Path::new(word).components().find(|part| *part != Component::CurDir);
-        let Some(Component::Normal(first)) = first.filter(|_| !word.starts_with(['-', '$', '~'])) else { continue };
-        let is_file = before.ends_with('>') || word.starts_with("./") || home.join(first).exists();
-        if is_file && !found.iter().any(|known| known == word) {
-            found.push(word.to_owned());
-        }
-    }
-    found
-}
-
 /// The import in progress.
 struct Jobs<'a> {
     app: &'a App,
@@ -419,74 +269,5 @@ impl<'a> Jobs<'a> {
         let switch = switch.replace(Self::ID, made.id.as_str());
         self.look(file, "it is disabled, since it still runs where it was", Some(switch));
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_the_home_folder_are_named() {
-        let home = tempfile::tempdir().unwrap();
-        fs::create_dir(home.path().join("notes")).unwrap();
-        for (line, named) in [
-            ("cd ~ && sh -c 'tar czf notes.tgz notes'", &["notes"][..]),
-            ("cd ~ && sh -c 'cat ./notes/today notes/old >> all.txt 2>&1'", &["./notes/today", "notes/old", "all.txt"]),
-            ("cd ~ && A=b /usr/bin/pack --from=notes", &["notes"]),
-            ("cd ~ && sh -c 'nohup ./run.sh &'", &["./run.sh"]),
-            ("cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'", &[]),
-            ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
-            ("cd /srv && sh -c 'cat notes'", &[]),
-        ] {
-            assert_eq!(named_in_home(line, home.path()), named, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_home_is_named_with_and_without_a_path_in_it() {
-        let home = Some(Path::new("/tmp/ann"));
-        for (command, expect) in [
-            ("find /tmp/ann -delete", true),
-            ("cat \"/tmp/ann/x\"", true),
-            ("cat ~/x", true),
-            ("cat $HOME/x", true),
-            ("cat /tmp/anna/x /mnt/tmp/ann/x", false),
-        ] {
-            assert_eq!(names_home(command, home), expect, "{command}");
-        }
-    }
-
-    #[test]
-    fn paths_outside_of_the_sandbox_are_named() {
-        for (line, words, rules) in [
-            ("cd ~ && sh -c 'backup > /var/log/backup.log'", "/var/log/backup.log", "'Edit(//var/log/**)'"),
-            ("[ -f /tmp/x ] && echo \"there\" >> \"/tmp/y\"", "/tmp/x and /tmp/y", "'Read(//tmp/x)', 'Edit(//tmp/**)'"),
-            ("cp /var/one /mnt/gone/two", "/var/one and /mnt/gone/two", "'Read(//var/one)', 'Edit(//mnt/gone/**)'"),
-            (
-                r"cd ~ && sh -c 'tar -czf /gone/x.tgz /var; sed '\''/none/d'\'' a'",
-                "/gone/x.tgz and /var",
-                "'Edit(//gone/**)', 'Read(//var/**)'",
-            ),
-            ("tar -czf /gone/x.tgz /var", "/gone/x.tgz and /var", "'Edit(//gone/**)', 'Read(//var/**)'"),
-            ("tar -xf /var/x.tar -C /var", "/var/x.tar and /var", "'Read(//var/x.tar)', 'Edit(//var/**)'"),
-            ("ls /var | xargs rm", "/var", "'Read(//var/**)'"),
-            ("find /var -delete", "/var", "'Edit(//var/**)'"),
-            ("/usr/bin/sed -i s/a/b/ /var/x", "/var/x", "'Edit(//var/**)'"),
-            ("python3 /home/ann/x.py", "/home/ann/x.py", "'Read(//home/ann/x.py)'"),
-            ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
-        ] {
-            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me"))).unwrap();
-            assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
-            assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
-        }
-        for line in [
-            "curl https://tmp/x; /usr/bin/true > /dev/null 2>&1",
-            "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
-            "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
-        ] {
-            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me")));
-            assert!(outside.is_none(), "{line}");
-        }
     }
 }

@@ -1,0 +1,367 @@
+//! The paths of an imported line: those that a job's sandbox does not open, and the rules that open them.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Prefixes that name the person's home folder.
+const HOMES: [&str; 2] = ["~/", "$HOME"];
+
+/// Folders that all programs of a job may read.
+const READABLE: [&str; 8] = ["/bin", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/usr"];
+
+/// Folders without regular files.
+const DEVICES: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// A folder of [`DEVICES`] with regular files.
+const MEMORY: &str = "/dev/shm";
+
+/// The paths among its operands that a program writes.
+#[derive(Clone, Copy)]
+enum Written {
+    All,
+    First,
+    Last,
+    /// Those behind these options.
+    Behind(&'static [&'static str]),
+}
+
+/// Programs that write files which they are given.
+const WRITERS: &[(&[&str], Written)] = &[
+    (&["chmod", "chown", "dd", "gunzip", "gzip", "logrotate", "mkdir", "mv", "rm", "rmdir"], Written::All),
+    (&["sqlite3", "tee", "touch", "truncate", "xz", "zstd"], Written::All),
+    (&["cp", "ffmpeg", "install", "ln", "rsync", "scp", "unzip"], Written::Last),
+    (&["zip"], Written::First),
+    (&["curl", "gpg", "sort"], Written::Behind(&["-o", "--output"])),
+    (&["wget"], Written::Behind(&["-O", "-P", "--directory-prefix", "--output-document"])),
+    (&["pg_dump"], Written::Behind(&["-f", "--file"])),
+];
+
+/// Programs that start the command behind their own options and values.
+const STARTERS: [&str; 10] =
+    ["chronic", "env", "exec", "flock", "ionice", "nice", "nohup", "setsid", "sudo", "timeout"];
+
+/// Shells, whose `-c` is followed by a line.
+const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
+
+/// Programs whose operand may look like a path: `sed /foo/d`.
+const WITH_EXPRESSIONS: [&str; 5] = ["awk", "egrep", "grep", "perl", "sed"];
+
+/// Subcommands of git that only read.
+const GIT_READS: [&str; 6] = ["diff", "log", "ls-files", "rev-parse", "show", "status"];
+
+/// A word of a line.
+#[derive(Clone, Debug, Default)]
+struct Word {
+    text: String,
+    is_quoted: bool,
+    /// Whether output is redirected to it.
+    is_redirected: bool,
+}
+
+/// Splits a line into simple commands, and these into words, as a shell does. Expansions stay as they are.
+fn commands(line: &str) -> Vec<Vec<Word>> {
+    let mut all: Vec<Vec<Word>> = vec![Vec::new()];
+    let (mut word, mut quote, mut is_redirected) = (None::<Word>, None, false);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let ends = quote.is_none() && (letter.is_whitespace() || "`;|&<>()".contains(letter));
+        if ends {
+            if let (Some(done), Some(command)) = (word.take(), all.last_mut()) {
+                command.push(done);
+            }
+            match letter {
+                '>' => is_redirected = true,
+                '<' | ' ' | '\t' => {}
+                // `2>&1` and `&>`
+                '&' if is_redirected => is_redirected = false,
+                _ => all.push(Vec::new()),
+            }
+            continue;
+        }
+        let begun = word.get_or_insert_with(|| Word {
+            is_quoted: matches!(letter, '\'' | '"'),
+            is_redirected: std::mem::take(&mut is_redirected),
+            ..Word::default()
+        });
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '\'' | '"') => quote = Some(letter),
+            (None | Some('"'), '\\') => begun.text.extend(letters.next()),
+            _ => begun.text.push(letter),
+        }
+    }
+    if let (Some(done), Some(command)) = (word, all.last_mut()) {
+        command.push(done);
+    }
+    all
+}
+
+/// A simple command of a line: the program's name, and its further words.
+struct Simple<'a> {
+    name: &'a str,
+    words: &'a [Word],
+}
+
+impl<'a> Simple<'a> {
+    /// Takes assignments and programs that start others from the front.
+    fn of(mut words: &'a [Word]) -> Option<Self> {
+        loop {
+            words = &words[words.iter().take_while(|word| word.is_redirected || word.text.contains('=')).count()..];
+            let (first, rest) = words.split_first()?;
+            let name = first.text.rsplit('/').next().unwrap_or_default();
+            if !STARTERS.contains(&name) {
+                return Some(Self { name, words: rest });
+            }
+            let is_own = |word: &&Word| {
+                let begin = word.text.chars().next();
+                begin.is_some_and(|begin| begin == '-' || begin.is_ascii_digit() || name == "flock" && begin == '/')
+            };
+            words = &rest[rest.iter().take_while(is_own).count()..];
+        }
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.words.iter().any(|word| word.text == option)
+    }
+
+    /// Returns the line of `sh -c LINE`.
+    fn inner(&self) -> Option<&'a str> {
+        let at = self.words.iter().position(|word| word.text.starts_with('-') && word.text.ends_with('c'))?;
+        SHELLS.contains(&self.name).then(|| self.words.get(at + 1).map(|word| word.text.as_str()))?
+    }
+
+    /// Returns which of its paths it writes: `tar -xf /srv/a.tar -C /mnt`.
+    fn written(&self) -> Option<Written> {
+        let begins = |begin: &str| self.words.iter().any(|word| word.text.starts_with(begin));
+        match self.name {
+            "tar" => {
+                let unpacks = self.words.first().is_some_and(|mode| mode.text.contains('x')) || self.has("--extract");
+                Some(if unpacks { Written::Last } else { Written::First })
+            }
+            "find" => ["-delete", "-exec", "-execdir"].iter().any(|act| self.has(act)).then_some(Written::All),
+            "sed" => (begins("-i") || self.has("--in-place")).then_some(Written::All),
+            "git" => (!GIT_READS.iter().any(|reads| self.has(reads))).then_some(Written::All),
+            name => WRITERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, written)| *written),
+        }
+    }
+
+    /// Returns its absolute paths, and whether it writes each.
+    fn paths(&self) -> Vec<(String, bool)> {
+        let mut found: Vec<(String, bool, Option<&str>)> = Vec::new();
+        let mut before = None;
+        for word in self.words {
+            let is_remote = matches!(self.name, "rsync" | "scp" | "sftp" | "ssh") && word.text.contains(':');
+            let mut option = before;
+            for part in word.text.split(['=', ':', ',']).filter(|_| !is_remote) {
+                let is_plain = !word.is_quoted && !WITH_EXPRESSIONS.contains(&self.name);
+                if is_path(part) && (root(part).exists() || is_plain) {
+                    found.push((part.to_owned(), word.is_redirected, option));
+                }
+                option = Some(part);
+            }
+            before = Some(word.text.as_str());
+        }
+        let (written, last) = (self.written(), found.len().saturating_sub(1));
+        let is_written = |index: usize, option: Option<&str>| match written {
+            Some(Written::All) => true,
+            Some(Written::First) => index == 0,
+            Some(Written::Last) => index == last,
+            Some(Written::Behind(options)) => option.is_some_and(|option| options.contains(&option)),
+            None => false,
+        };
+        let all = found.into_iter().enumerate();
+        all.map(|(index, (path, is_redirected, option))| (path, is_redirected || is_written(index, option))).collect()
+    }
+}
+
+/// Whether a text is an absolute path below the root, and not the rest of an address.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && !text.starts_with("//") && Path::new(text).parent().is_some()
+}
+
+/// Returns the folder at the root in which a path lies.
+fn root(path: &str) -> PathBuf {
+    Path::new(path).components().take(2).collect()
+}
+
+/// Returns the absolute paths in a line that the sandbox does not open to every job, and whether the line writes to each: by a redirection,
+/// or by a program that is known to write. Between quotes a path counts only if its first folder exists.
+fn closed_paths(line: &str) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    let mut add = |(path, is_written): (String, bool)| {
+        let is_in = |folders: &[&str]| folders.iter().any(|folder| Path::new(&path).starts_with(folder));
+        let is_open = is_in(&DEVICES) && !is_in(&[MEMORY]) || !is_written && is_in(&READABLE);
+        match found.iter_mut().find(|(known, _)| *known == path) {
+            _ if is_open => {}
+            Some((_, known)) => *known |= is_written,
+            None => found.push((path, is_written)),
+        }
+    };
+    for words in commands(line) {
+        let redirected = words.iter().filter(|word| word.is_redirected && word.text.starts_with('/'));
+        let Some(simple) = Simple::of(&words) else {
+            redirected.for_each(|word| add((word.text.clone(), true)));
+            continue;
+        };
+        let assignments =
+            words.iter().take_while(|word| word.text.contains('=')).flat_map(|word| word.text.split(['=', ':']));
+        assignments.filter(|part| is_path(part) && root(part).exists()).for_each(|part| add((part.to_owned(), false)));
+        // A script is the program itself.
+        if let Some(program) = words.iter().find(|word| word.text.ends_with(simple.name)) {
+            is_path(&program.text).then(|| add((program.text.clone(), false)));
+        }
+        match simple.inner() {
+            Some(inner) => closed_paths(inner).into_iter().for_each(&mut add),
+            None => simple.paths().into_iter().for_each(&mut add),
+        }
+    }
+    found
+}
+
+/// Absolute paths in a line that the sandbox does not open, and whether the line writes to each.
+pub(super) struct OutsidePaths(Vec<(String, bool)>);
+
+impl OutsidePaths {
+    pub(super) fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
+        let is_inside = |path: &Path| path.starts_with(work) || home.is_some_and(|home| path.starts_with(home));
+        let mut found = closed_paths(line);
+        found.retain(|(path, _)| !is_inside(Path::new(path)));
+        (!found.is_empty()).then_some(Self(found))
+    }
+
+    pub(super) fn words(&self) -> String {
+        let paths: Vec<&str> = self.0.iter().map(|(path, _)| path.as_str()).collect();
+        format!("{}, outside of `work/`", paths.join(" and "))
+    }
+
+    pub(super) fn rules(&self) -> String {
+        let mut rules: Vec<String> = Vec::new();
+        for (path, is_written) in &self.0 {
+            let file = Path::new(path);
+            // A program can make a file only in a folder that is open as a whole.
+            let parent = file.parent().filter(|parent| *is_written && !file.exists() && parent.parent().is_some());
+            let below = if file.is_dir() || parent.is_some() { "/**" } else { "" };
+            let opened = parent.unwrap_or(file).to_string_lossy();
+            let name = if *is_written { "Edit" } else { "Read" };
+            let rule = format!("'{name}(/{}{below})'", opened.trim_end_matches('/'));
+            rules.extend((!rules.contains(&rule)).then_some(rule));
+        }
+        std::iter::once("Bash".to_owned()).chain(rules).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns whether a line names the person's home folder, or a path in it.
+pub(super) fn names_home(line: &str, home: Option<&Path>) -> bool {
+    let is_in_home = |(path, _): &(String, bool)| home.is_some_and(|home| Path::new(path).starts_with(home));
+    HOMES.iter().any(|sign| line.contains(sign)) || closed_paths(line).iter().any(is_in_home)
+}
+
+/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, those that begin with
+/// `./`, and those that it writes to by a redirection.
+pub(super) fn named_in_home(line: &str, home: &Path) -> Vec<String> {
+    let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
+    let mut found: Vec<String> = Vec::new();
+    let mut lines = vec![line.to_owned()];
+    while let Some(line) = lines.pop() {
+        for words in commands(&line) {
+            let Some(simple) = Simple::of(&words) else { continue };
+            if simple.name == "cd" {
+                return found;
+            }
+            lines.extend(simple.inner().map(str::to_owned));
+            for word in words.iter().flat_map(|word| word.text.split(['=', ':', ',']).map(move |part| (part, word))) {
+                let (text, word) = word;
+                let first = Path::new(text).components().find(|part| *part != Component::CurDir);
+                let is_name = !text.starts_with(['-', '$', '~']);
+                let Some(Component::Normal(first)) = first.filter(|_| is_name) else { continue };
+                let is_file = word.is_redirected || text.starts_with("./") || home.join(first).exists();
+                if is_file && !found.iter().any(|known| known == text) {
+                    found.push(text.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn files_of_the_home_folder_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("notes")).unwrap();
+        for (line, named) in [
+            ("cd ~ && sh -c 'tar czf notes.tgz notes'", &["notes"][..]),
+            ("cd ~ && sh -c 'cat ./notes/today notes/old >> all.txt 2>&1'", &["./notes/today", "notes/old", "all.txt"]),
+            ("cd ~ && A=b /usr/bin/pack --from=notes", &["notes"]),
+            ("cd ~ && sh -c 'nohup ./run.sh &'", &["./run.sh"]),
+            ("cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'", &[]),
+            ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
+            ("cd /srv && sh -c 'cat notes'", &[]),
+            ("cd ~ && sh -c 'cd /opt && ./x'", &[]),
+        ] {
+            assert_eq!(named_in_home(line, home.path()), named, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_home_is_named_with_and_without_a_path_in_it() {
+        let home = Some(Path::new("/tmp/ann"));
+        for (command, expect) in [
+            ("find /tmp/ann -delete", true),
+            ("cat \"/tmp/ann/x\"", true),
+            ("cat ~/x", true),
+            ("cat $HOME/x", true),
+            ("cat /tmp/anna/x /mnt/tmp/ann/x", false),
+        ] {
+            assert_eq!(names_home(command, home), expect, "{command}");
+        }
+    }
+
+    #[test]
+    fn paths_outside_of_the_sandbox_are_named() {
+        for (line, words, rules) in [
+            ("cd ~ && sh -c 'backup > /var/log/backup.log'", "/var/log/backup.log", "'Edit(//var/log/**)'"),
+            ("[ -f /tmp/x ] && echo \"there\" >> \"/tmp/y\"", "/tmp/x and /tmp/y", "'Read(//tmp/x)', 'Edit(//tmp/**)'"),
+            ("cp /var/one /mnt/gone/two", "/var/one and /mnt/gone/two", "'Read(//var/one)', 'Edit(//mnt/gone/**)'"),
+            (
+                r"cd ~ && sh -c 'tar -czf /gone/x.tgz /var; sed '\''/none/d'\'' a'",
+                "/gone/x.tgz and /var",
+                "'Edit(//gone/**)', 'Read(//var/**)'",
+            ),
+            ("tar -czf /gone/x.tgz /var", "/gone/x.tgz and /var", "'Edit(//gone/**)', 'Read(//var/**)'"),
+            ("tar -xf /var/x.tar -C /var", "/var/x.tar and /var", "'Read(//var/x.tar)', 'Edit(//var/**)'"),
+            ("ls /var | xargs rm", "/var", "'Read(//var/**)'"),
+            ("find /var -delete", "/var", "'Edit(//var/**)'"),
+            ("/usr/bin/sed -i s/a/b/ /var/x", "/var/x", "'Edit(//var/**)'"),
+            ("sh -c \"cp /var/a /mnt/b\"", "/var/a and /mnt/b", "'Read(//var/a)', 'Edit(//mnt/**)'"),
+            ("curl -o /mnt/page.html https://a.example/x", "/mnt/page.html", "'Edit(//mnt/**)'"),
+            ("git -C /var pull; git -C /mnt log", "/var and /mnt", "'Edit(//var/**)', 'Read(//mnt/**)'"),
+            ("touch '/mnt/my file'", "/mnt/my file", "'Edit(//mnt/**)'"),
+            ("nice -n 5 timeout 10m cp a /opt/x", "/opt/x", "'Edit(//opt/**)'"),
+            ("rsync -a web:/srv/x /var", "/var", "'Edit(//var/**)'"),
+            (
+                "FILE=/dev/shm /dev/shm/run.sh 2>/dev/null",
+                "/dev/shm and /dev/shm/run.sh",
+                "'Read(//dev/shm/**)', 'Read(//dev/shm/run.sh)'",
+            ),
+            ("python3 /home/ann/x.py", "/home/ann/x.py", "'Read(//home/ann/x.py)'"),
+            ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
+        ] {
+            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me"))).unwrap();
+            assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
+            assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
+        }
+        for line in [
+            "curl https://tmp/x; /usr/bin/true > /dev/null 2>&1",
+            "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
+            "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
+        ] {
+            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me")));
+            assert!(outside.is_none(), "{line}");
+        }
+    }
+}
