@@ -1,5 +1,7 @@
 //! How many messages background jobs may still send, and how much may still be spent.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use super::status::for_person;
@@ -33,7 +35,13 @@ fn of_jobs(app: &App) -> Result<Vec<(DefinitionId, Spending)>, Refusal> {
     let loaded = app.load_without_settings()?;
     let (config, journal) = (app.config()?, runs::open(app)?);
     let mut jobs = Vec::new();
-    for definition in loaded.definitions.values().filter(|definition| !definition.is_without_agent()) {
+    // What a job has made, and a chain's further checks, count against the cap of another one.
+    let is_own = |definition: &&Arc<Definition>| {
+        !definition.is_without_agent()
+            && definition.created_by.is_none()
+            && definition.chain().is_none_or(|chain| chain.depth == 0)
+    };
+    for definition in loaded.definitions.values().filter(is_own) {
         let Some(cap) = definition.max_cost_day_usd else { continue };
         let spent = journal.spending_of(&definition.id, cap, config.timezone, app.now())?;
         jobs.extend(spent.map(|spent| (definition.id.clone(), spent)));

@@ -92,7 +92,7 @@ pub use server::{JournalLocation, Server};
 pub use sessions::{NewSession, SessionRecord, SessionStart, SetPolicyResult};
 pub use settings::PAUSED;
 pub use shared_files::{Publication, SharedFile};
-pub use spending::{ApplicableBudget, Caps, Reservation, Spending, Usage};
+pub use spending::{ApplicableBudget, Caps, Reservation, RunCap, Spending, Usage};
 pub use timeline::TimelineEntry;
 pub use updates::PendingUpdates;
 pub use why_button::WHY;

@@ -46,21 +46,25 @@ impl Caps {
         self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
     }
 
-    /// Explains the origin of the cap `cap`, and how to set another.
-    #[must_use]
-    pub fn source(&self, cap: f64) -> &'static str {
-        let is = |other: Option<f64>| other.is_some_and(|other| cap >= other * 0.999);
-        let of_settings = self.budget.of_a_run();
-        if !is(self.of_a_run()) {
-            let Budget { day, month, .. } = self.budget;
-            match (self.job_day, day.or(month)) {
-                (Some(_), None) => "what was left for the day of its file's `max_cost_day_usd`",
-                (Some(_), Some(_)) => {
-                    "what was left of its file's `max_cost_day_usd` or of the setting `budget`; `ollim-bot budget` shows the latter"
-                }
-                (None, _) => "what was left of the setting `budget`; `ollim-bot budget` shows it",
+    /// Returns the cap of a run that begins with these spendings.
+    fn cap_beside(&self, all: &[Spending], is_made: bool) -> Option<RunCap> {
+        let own = self.of_a_run()?;
+        let least = all.iter().filter(|spending| spending.name != TOKENS).min_by(|a, b| a.left().total_cmp(&b.left()));
+        let usd = least.map_or(own, |least| own.min(least.left()));
+        let from = match least.filter(|least| least.left() < own * 0.999) {
+            Some(least) if least.name == "job_day" && is_made => {
+                "what was left for today of `max_cost_day_usd` of the job that made it; `ollim-bot budget` shows it"
             }
-        } else if self.run.is_some() {
+            Some(least) => least.left_words(),
+            None => self.source(),
+        };
+        Some(RunCap { usd, from })
+    }
+
+    /// Explains the origin of a run's own cap, and how to set another.
+    fn source(&self) -> &'static str {
+        let of_settings = self.budget.of_a_run();
+        if self.run.is_some() {
             "its file's `max_cost_usd`"
         } else if self.budget.run.is_some() {
             "`run` of the setting `budget`; `max_cost_usd` in its file sets another"
@@ -96,11 +100,20 @@ impl ApplicableBudget {
     }
 }
 
+/// The cap of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunCap {
+    /// In US dollars.
+    pub usd: f64,
+    /// What made it this much, and how to set another.
+    pub from: &'static str,
+}
+
 /// The result of reserving a cap.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reservation {
     /// The run may cost this much; `None`: there is no cap.
-    Cap(Option<f64>),
+    Cap(Option<RunCap>),
     /// Nothing is left. The reason, as a sentence without a full stop.
     Spent(String),
 }
@@ -129,10 +142,34 @@ impl Spending {
         Self { name, cap, spent, taken: 0.0, until, label: String::new() }
     }
 
-    /// `the budget of today is spent`.
+    /// `the budget of today is spent`; or that only running runs hold what is left.
     #[must_use]
     pub fn is_spent_words(&self) -> String {
-        format!("the budget of {} is spent", self.period())
+        match self.is_spent_for_good() {
+            true => format!("the budget of {} is spent", self.period()),
+            false => format!("the rest of the budget of {} is taken by runs that have not ended", self.period()),
+        }
+    }
+
+    /// Tells the person that nothing is left.
+    fn skips_words(&self, title: &str, zone: Tz) -> String {
+        let why = self.words(zone);
+        let flag = match self.name {
+            "job_day" => return format!("{title} is skipped: {why}."),
+            TOKENS => "tokens N",
+            "month" => "month USD",
+            _ => "day USD",
+        };
+        format!("Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --{flag}` raises it.")
+    }
+
+    /// Explains what is left as the origin of a run's cap.
+    fn left_words(&self) -> &'static str {
+        match self.name {
+            "job_day" => "what was left for today of its file's `max_cost_day_usd`; `ollim-bot budget` shows it",
+            "month" => "what was left of `month` of the setting `budget`; `ollim-bot budget` shows it",
+            _ => "what was left of `day` of the setting `budget`; `ollim-bot budget` shows it",
+        }
     }
 
     /// Returns the amount that is left, at least zero.
@@ -243,21 +280,17 @@ impl Journal {
                 let payer = note(connection, &run, &origin)?;
                 let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
                 if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
-                    let why = spent.words(caps.zone);
-                    let text = match spent.name {
-                        "job_day" => format!("{title} is skipped: {why}."),
-                        TOKENS => format!("Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --tokens N` raises it."),
-                        name => format!(
-                            "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --{name} USD` raises it."
-                        ),
-                    };
+                    let text = spent.skips_words(&title, caps.zone);
                     let newest = notify_once(connection, spent, &payer, "100", text, now)?;
-                    return Ok((Reservation::Spent(why), newest));
+                    return Ok((Reservation::Spent(spent.words(caps.zone)), newest));
                 }
-                let cap = caps.within(dollars_left(&all));
+                let cap = caps.cap_beside(&all, payer != origin.id);
                 // With token budgets alone, a reservation of zero marks that the run spends.
                 let mark = caps.budget.tokens_day.map(|_| 0.0);
-                connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap.or(mark)])?;
+                connection.execute(
+                    "UPDATE run SET reserved_usd = ?2 WHERE run = ?1",
+                    params![run.as_str(), cap.map(|cap| cap.usd).or(mark)],
+                )?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
                 Ok((Reservation::Cap(cap), newest))
             })
@@ -532,6 +565,11 @@ fn warn(
 ) -> Result<i64, JournalError> {
     let mut newest = 0;
     for spending in all.iter().filter(|spending| spending.spent >= spending.cap * WARN_SHARE) {
+        if spending.is_spent_for_good() {
+            let text = spending.skips_words(title, zone);
+            newest = newest.max(notify_once(connection, spending, payer, "100", text, now)?);
+            continue;
+        }
         let whose = if spending.name == "job_day" { format!(" by {title}") } else { String::new() };
         let text = format!("{}{whose}. At 100 % jobs are skipped.", spending.words(zone));
         newest = newest.max(notify_once(connection, spending, payer, "80", text, now)?);

@@ -62,8 +62,8 @@ impl Runner {
             };
             match self.journal.reserve_cost(&job.run, &job.definition, caps.clone()).await? {
                 Reservation::Cap(cap) => {
-                    turn.options.max_budget_usd = cap;
-                    turn.options.max_budget_from = cap.map(|cap| caps.source(cap)).unwrap_or_default();
+                    turn.options.max_budget_usd = cap.map(|cap| cap.usd);
+                    turn.options.max_budget_from = cap.map(|cap| cap.from).unwrap_or_default();
                 }
                 Reservation::Spent(why) => return Ok(over_budget(&job.definition, &why)),
             }

@@ -313,12 +313,14 @@ pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> 
         context,
         ("Costs", "/costs"),
         move |app| {
-            let caps = execute!(app, Command::Budget, Outcome::Budget(budgets) => budgets.caps);
+            let budgets = execute!(app, Command::Budget, Outcome::Budget(budgets) => budgets);
             let by = [CostsBy::Day, CostsBy::Job, CostsBy::Model];
             let (costs, months) = rayon::join(|| app.costs(by, since), || app.months());
-            Ok((costs?, months?, caps))
+            Ok((costs?, months?, budgets))
         },
-        move |(costs, months, caps), _, context| views::costs::costs(costs, (months, caps), (days, rows), context),
+        move |(costs, months, budgets), _, context| {
+            views::costs::costs(costs, (months, budgets), (days, rows), context)
+        },
     )
     .await
 }

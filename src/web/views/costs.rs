@@ -5,7 +5,8 @@ use maud::{Markup, html};
 
 use super::refusals::spans;
 use crate::app::words::{grouped, money};
-use crate::app::{Costs, CostsBy, Months};
+use crate::app::{Budgets, Costs, CostsBy, Months};
+use crate::definition::DefinitionId;
 use crate::journal::Spending;
 use crate::web::context::Context;
 use crate::web::parts;
@@ -13,7 +14,7 @@ use crate::web::parts;
 /// Renders the spending of the last `days` and of this month, with at most `rows` rows per table.
 pub(in crate::web) fn costs(
     costs: &[Costs; 3],
-    (months, caps): (&Months, &[Spending]),
+    (months, budgets): (&Months, &Budgets),
     (days, rows): (u64, usize),
     context: &Context,
 ) -> Markup {
@@ -23,8 +24,9 @@ pub(in crate::web) fn costs(
             h1 { "Costs" }
             (spans("/costs", days))
         }
-        (month(months, caps))
-        @for cap in caps { (spent(cap, context)) }
+        (month(months, &budgets.caps))
+        @for cap in &budgets.caps { (spent(None, cap, context)) }
+        @for (job, cap) in &budgets.jobs { (spent(Some(job), cap, context)) }
         @if costs[0].rows.is_empty() {
             p .empty { "No run has reported a cost in this time." }
         } @else {
@@ -51,7 +53,7 @@ fn month(months: &Months, caps: &[Spending]) -> Markup {
     }
 }
 
-fn spent(cap: &Spending, context: &Context) -> Markup {
+fn spent(job: Option<&DefinitionId>, cap: &Spending, context: &Context) -> Markup {
     let share = if cap.cap > 0.0 { ((cap.spent + cap.taken) / cap.cap).min(1.0) } else { 1.0 };
     let amount =
         |value: f64| if cap.name == "tokens_day" { format!("{} tokens", grouped(value as u64)) } else { money(value) };
@@ -59,6 +61,7 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
         p .cap {
             meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (cap.period()) } {}
             span {
+                @if let Some(job) = job { (parts::job(job.as_str())) ": " }
                 (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (cap.period())
                 @if cap.taken > 0.0 { ", " (amount(cap.taken)) " taken by runs that have not ended" }
                 span .faint { ", resets " (context.relative(cap.until)) }
