@@ -56,6 +56,8 @@ pub struct Connection {
     unrequested: Unrequested,
     /// Whether it was given up because it did not even answer a ping.
     is_hung: AtomicBool,
+    /// Held while a server that has missed a call's timeout is asked for a ping.
+    pinging: Arc<tokio::sync::Mutex<()>>,
     last_words: LastWords,
     /// Ends the process, if there is one.
     end: CancellationToken,
@@ -136,9 +138,15 @@ impl Connection {
             tools: Mutex::new(listed(&settings.name, tools)),
             unrequested,
             is_hung: AtomicBool::default(),
+            pinging: Arc::default(),
             last_words,
             end,
         })
+    }
+
+    /// Waits until it is known whether the server still answers, if a call has just missed its timeout.
+    pub(super) async fn settled(&self) {
+        drop(self.pinging.lock().await);
     }
 
     /// Whether it can no longer be called.
@@ -203,7 +211,7 @@ impl Connection {
     }
 
     /// Calls a tool by the name that runs use.
-    pub async fn call(&self, name: &str, arguments: Map<String, Value>) -> ExternalAnswer {
+    pub async fn call(self: &Arc<Self>, name: &str, arguments: Map<String, Value>) -> ExternalAnswer {
         let real_name = {
             let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             tools.iter().find(|listed| listed.tool.name == name).map(|listed| listed.real_name.clone())
@@ -228,7 +236,12 @@ impl Connection {
                 ))
             }
             Err(_) => {
-                self.ping().await;
+                // The next caller waits for the answer, and not this one.
+                let (connection, pinging) = (Arc::clone(self), Arc::clone(&self.pinging).lock_owned().await);
+                tokio::spawn(async move {
+                    connection.ping().await;
+                    drop(pinging);
+                });
                 let seconds = self.timeout.as_secs();
                 ExternalAnswer::refused(format!(
                     "`{name}` did not answer within {seconds} s. Whether it did something is not known."

@@ -99,15 +99,17 @@ impl McpServers {
             return self.start(&server.settings).await.map(Arc::new);
         }
         let mut state = server.state.lock().await;
+        if let Some(running) = &state.running {
+            running.settled().await;
+        }
         if let Some(running) = state.running.as_ref().filter(|running| !running.is_over()) {
             return Ok(running.clone());
         }
         if let Some(ended) = state.running.take() {
             tracing::warn!(server = name, why = ended.last_words(), "an MCP server has ended; it is started again");
         }
-        if let Some((until, why)) = state.failed.as_ref().filter(|(until, _)| *until > Instant::now()) {
-            let left = until.duration_since(Instant::now()).as_secs() + 1;
-            return Err(format!("{why} (it is tried again in {left} s)"));
+        if let Some((_, why)) = state.failed.as_ref().filter(|(until, _)| *until > Instant::now()) {
+            return Err(why.clone());
         }
         state.starts += 1;
         match self.start(&server.settings).await {
@@ -201,6 +203,7 @@ impl RunServers {
         let Some(known) = self.0.get(server).filter(|known| known.granted.contains(tool)) else {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
         };
+        known.connection.settled().await;
         if known.connection.per_run && known.connection.is_over() {
             let why = known.connection.last_words();
             return ExternalAnswer::refused(format!(
