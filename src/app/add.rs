@@ -8,7 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::permissions::require_no_circle;
-use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, taken_ids, when};
+use super::{
+    App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, gate, jobs, recurrence, taken_ids, when,
+};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
 use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
@@ -212,6 +214,7 @@ pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
         // What cannot be read now is reported by `check`.
         warnings.extend(app.load().ok().and_then(|loaded| check::follows_nobody(&definition, &loaded, app)));
     }
+    warnings.extend(gate::problem(&definition, app));
     SavedDefinition {
         job: Job::of(definition, app.now()),
         warnings,

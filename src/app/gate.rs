@@ -28,25 +28,50 @@ pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     let (name, line) = gate.or(definition.command.as_deref().map(|line| ("command", line)))?;
     // If the setup fails, the job's runs report why.
     let setup = policy::setup(definition, app).ok()?;
-    let why = refused(definition, &setup, line, app)?;
-    let message = format!("the job's tools do not cover its {name}, which will fail: {why}");
-    let hint = format!("grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the {name}");
-    Some(Problem::of_field(definition, name, Severity::Error, message, hint))
+    let (severity, message, hint) = match trial(definition, &setup, line, app)? {
+        Trial::Refused(why) => (
+            Severity::Error,
+            format!("the job's tools do not cover its {name}, which will fail: {why}"),
+            format!("grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the {name}"),
+        ),
+        Trial::NotInstalled(program) => (
+            Severity::Warning,
+            format!("its {name} will fail: there is no program `{program}` on this machine"),
+            format!("install it, or change the {name}"),
+        ),
+    };
+    Some(Problem::of_field(definition, name, severity, message, hint))
+}
+
+/// What keeps a line of a definition's file from working.
+enum Trial {
+    /// The rules refuse something of it. The reason.
+    Refused(String),
+    /// This program is not installed.
+    NotInstalled(String),
 }
 
 /// Returns why a line of a definition's file would be refused; `None` if it would not, as far as that can be known. For
 /// the person only: the answer contains data that the line reads, and its shell is not subject to a run's limits.
 pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Option<String> {
+    match trial(definition, setup, line, app)? {
+        Trial::Refused(why) => Some(why),
+        Trial::NotInstalled(_) => None,
+    }
+}
+
+fn trial(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Option<Trial> {
     if !matches!(app.caller, Caller::Person) {
         return None;
     }
     let (input, cwd) = (json!({ "command": line }), app.home.work());
     let early = setup.policy.decide(&ToolCall { tool: "Bash".into(), input, cwd, agent_type: None });
     if early.verdict == Verdict::Deny || agent_sandbox::probe() == SandboxStatus::Not {
-        return (early.verdict == Verdict::Deny).then_some(early.reason);
+        return (early.verdict == Verdict::Deny).then_some(Trial::Refused(early.reason));
     }
     let rights = setup.policy.shell(None)?;
-    let (policy, line, is_gate) = (setup.policy.clone(), line.to_owned(), definition.gate.is_some());
+    let (policy, is_gate, text) = (setup.policy.clone(), definition.gate.is_some(), line);
+    let line = line.to_owned();
     let tries = |plan: SandboxPlan, client_environment| async move {
         let state = gate::state_in(&plan.run_dir);
         let besides = is_gate.then(|| (gate::STATE_VARIABLE, &*state));
@@ -55,11 +80,14 @@ pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &
     let tried = TrialEnvironment::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
     // The shell's own errors depend on the output of programs, which is empty here.
     let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
-    let program = tried.programs.into_iter().find(|decision| !may_run(decision.verdict))?;
-    Some(match program.verdict {
-        Verdict::Ask => format!("a gate asks nobody, and {}", program.reason),
-        _ => program.reason,
-    })
+    let missing = tried.missing_program().filter(|name| text.contains(name)).map(str::to_owned);
+    match tried.programs.into_iter().find(|decision| !may_run(decision.verdict)) {
+        Some(asked) if asked.verdict == Verdict::Ask => {
+            Some(Trial::Refused(format!("a gate asks nobody, and {}", asked.reason)))
+        }
+        Some(refused) => Some(Trial::Refused(refused.reason)),
+        None => missing.map(Trial::NotInstalled),
+    }
 }
 
 /// Runs a definition's gate for the person as in a run, except that its state is not kept. Returns `None` if it has no gate.

@@ -1,5 +1,6 @@
 //! Predicts what would happen to occurrences, by the schedule's own rules and the durations and costs of past runs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -8,7 +9,7 @@ use chrono_tz::Tz;
 use super::words::conditions;
 use super::{App, budget, jobs, made, push, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
-use crate::journal::{Caps, JournalReader, Spending};
+use crate::journal::{Caps, JournalReader, RunRecord, RunState, Spending};
 use crate::refusal::Refusal;
 use crate::schedule::{Assumptions, SimulatedJob, simulate};
 
@@ -106,7 +107,12 @@ pub(super) fn simulated(
     chosen.retain(|one| unforeseen(one).is_none());
     let chosen = chosen.iter().map(|one| made::with_approval(one, &loaded.definitions, app));
     let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
-    let subjects: Vec<SimulatedJob> = jobs.iter().map(|job| job.subject(held(&job.definition))).collect();
+    let running: HashMap<DefinitionId, _> = journal.unfinished()?.into_iter().filter_map(running_since).collect();
+    let subject = |job: &RunEstimate| SimulatedJob {
+        running: running.get(&job.definition.id).copied(),
+        ..job.subject(held(&job.definition))
+    };
+    let subjects: Vec<SimulatedJob> = jobs.iter().map(subject).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();
     let assumed = Assumptions {
@@ -123,6 +129,12 @@ pub(super) fn simulated(
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
     Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, unread, is_paused })
+}
+
+/// Returns the job of a run that is running, the run's scheduled time, and when it began.
+fn running_since(run: RunRecord) -> Option<(DefinitionId, (DateTime<Utc>, DateTime<Utc>))> {
+    let began = run.started.filter(|_| run.outcome == RunState::Running)?;
+    Some((run.id, (run.scheduled, began)))
 }
 
 /// Returns the begin and the end of the span between times as a person writes them.
@@ -159,6 +171,7 @@ impl RunEstimate {
         SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
+            running: None,
             definition: Arc::clone(&self.definition),
             takes: self.takes,
             costs: self.costs,

@@ -6,15 +6,15 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Occurrence, OccurrenceLimit};
-use super::{App, Caller, Overdue, budget, jobs, push, runs, waking, watched, webhooks};
+use super::{App, Caller, Overdue, budget, check, jobs, push, runs, waking, watched, webhooks};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{self, Definition, DefinitionId, FailedReminder, Kind, Loaded, Problem};
 use crate::journal::{
-    ChannelInput, ConsecutiveFailures, DelayCause, FailingChannel, HostRecord, JournalError, JournalReader,
-    PushedCounts, Question, RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
+    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PAUSED, PushedCounts,
+    Question, RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -27,6 +27,8 @@ const NEXT: usize = 5;
 pub struct Status {
     /// The service's own status; `None` if it is not running.
     pub service: Option<ServiceStatus>,
+    /// Since when the person has paused everything, RFC 3339.
+    pub paused: Option<String>,
     /// Runs that are claimed or running.
     pub running: Vec<RunRecord>,
     /// The open questions.
@@ -173,9 +175,10 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let service = service::status(app)?;
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
     let mut definitions = suppressed.others(loaded.definitions.values().cloned());
-    let nothing_starts = service.as_ref().is_some_and(|service| {
-        service.journal_fault.is_some() || service.paused.is_some() || service.waits_for_agent()
-    });
+    let of_service = service.as_ref().and_then(|service| service.paused.clone());
+    let paused = of_service.or(journal.setting(PAUSED)?);
+    let is_stuck = |service: &ServiceStatus| service.journal_fault.is_some() || service.waits_for_agent();
+    let nothing_starts = paused.is_some() || service.as_ref().is_some_and(is_stuck);
     let due = if nothing_starts { overdue(&definitions, &journal, now)? } else { Vec::new() };
     // An overdue reminder has no other occurrence.
     let reminders: HashSet<&DefinitionId> = due
@@ -195,6 +198,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         hosts: for_person(app, || journal.hosts())?,
+        paused,
         waits_for: waits_for(service.as_ref(), &journal)?,
         running,
         waiting,
@@ -208,6 +212,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         due,
         service,
         problems: [
+            loaded.definitions.values().filter_map(|one| check::follows_nobody(one, &loaded, app)).collect(),
             watched::problems(&loaded.definitions, app),
             waking::problems(&loaded.definitions, app),
             webhooks::problems(&loaded.definitions, app),
@@ -237,13 +242,10 @@ fn waits_for(
     service: Option<&ServiceStatus>,
     journal: &JournalReader,
 ) -> Result<HashMap<RunId, &'static str>, JournalError> {
-    let Some(service) = service else { return Ok(HashMap::new()) };
-    let words = |by: DelayCause| match by {
-        // An agent without a login is there, but cannot be used.
-        DelayCause::Agent if service.client.missing.is_none() => DelayCause::Login.waits_for(),
-        by => by.waits_for(),
-    };
-    Ok(journal.last_delays()?.into_iter().map(|(run, by)| (run, words(by))).collect())
+    if service.is_none() {
+        return Ok(HashMap::new());
+    }
+    Ok(journal.last_delays()?.into_iter().map(|(run, by)| (run, by.waits_for())).collect())
 }
 
 /// Loads all files and, of the database, what falls due next or has failed lately. Returns the failures, and the number of definitions of

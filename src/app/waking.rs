@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{App, runs};
+use crate::clock::Waker;
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::schedule::cannot_wake;
 
@@ -13,7 +14,10 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     if waking.is_empty() {
         return Vec::new();
     }
-    let Some(why) = runs::open(app).ok().and_then(|journal| cannot_wake(&journal)) else { return Vec::new() };
+    // A service that never ran has not looked.
+    let seen = runs::open(app).ok().and_then(|journal| cannot_wake(&journal));
+    let unseen = || if app.home.journal().exists() { None } else { Waker::lacks_clock() };
+    let Some(why) = seen.or_else(unseen) else { return Vec::new() };
     let message = format!("it does not wake the machine: {why}");
     let hint = "docs/service.md, \"Waking the machine\", says what it takes; or remove `wake`";
     let problem =

@@ -12,6 +12,7 @@ mod tests;
 mod words;
 
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
+use chrono_tz::Tz;
 
 use super::{App, jobs, runs, when};
 use crate::definition::{Definition, DefinitionId};
@@ -107,9 +108,9 @@ pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusa
     let mut facts = Facts::of(id, loaded, &journal, app)?;
     facts.story = match (at, of_run) {
         (Some(text), _) => {
-            let span = span(text, &facts)?;
+            let (span, story) = asked(text, &facts, &journal)?;
             facts.asked = Some(span);
-            journal.histories_within(&facts.id, span.0, span.1)?.pop()
+            story
         }
         (None, Some(story)) => {
             facts.asked = Some((story.occurrence.at, story.occurrence.at + TimeDelta::milliseconds(1)));
@@ -136,10 +137,26 @@ fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId
     }
 }
 
+/// Returns the range that a time of a question means, and the last occurrence in it. The time is one of the viewer's zone, as in answers;
+/// or of the job's, if only there was or is something.
+fn asked(text: &str, facts: &Facts, journal: &JournalReader) -> Result<(Span, Option<OccurrenceHistory>), Refusal> {
+    let spans = [span(text, facts.viewers_zone(), facts)?, span(text, facts.zone, facts)?];
+    for (from, to) in spans {
+        let mut stories = journal.histories_within(&facts.id, from, to)?;
+        // A person who names a time means what fell due then, rather than what somebody fired.
+        let due = stories.iter().rposition(|story| !story.by_hand).or(stories.len().checked_sub(1));
+        if let Some(due) = due {
+            return Ok(((from, to), Some(stories.swap_remove(due))));
+        }
+    }
+    let is_scheduled = |span: &Span| facts.scheduled_in(*span).is_some();
+    Ok((spans.into_iter().find(is_scheduled).unwrap_or(spans[0]), None))
+}
+
 /// Parses the range of a question: a minute, a second if the time has seconds, or a whole day.
-fn span(text: &str, facts: &Facts) -> Result<Span, Refusal> {
+fn span(text: &str, zone: Tz, facts: &Facts) -> Result<Span, Refusal> {
     let [begins, ends] =
-        [when::BEGINS, when::ENDS].map(|unsaid| when::any(text, unsaid, facts.now, facts.zone).map(|at| at.to_utc()));
+        [when::BEGINS, when::ENDS].map(|unsaid| when::any(text, unsaid, facts.now, zone).map(|at| at.to_utc()));
     let (from, last) = (begins?, ends?);
     Ok(match (from == last, from.second() == 0) {
         (true, true) => (from, from + TimeDelta::minutes(1)),

@@ -101,10 +101,11 @@ pub fn late(run: &RunRecord) -> String {
     }
 }
 
-/// Returns how long a run took; empty if it is not over, or never began.
+/// Returns how long a run took; empty if it is not over, or never began, or if nobody saw its end.
 #[must_use]
 pub fn took(run: &RunRecord) -> String {
-    match (run.started, run.ended) {
+    let seen = run.ended.filter(|_| run.error.as_deref() != Some(crate::journal::SERVICE_ENDED));
+    match (run.started, seen) {
         (Some(started), Some(ended)) => times::span(ended - started),
         _ => String::new(),
     }

@@ -170,7 +170,7 @@ impl Worker {
     }
 
     async fn hold(&self, waiting: &[&Waiting], until: DateTime<Utc>, config: &Config) -> Result<(), JournalError> {
-        let end = until.with_timezone(&config.timezone).format("%H:%M");
+        let end = until.with_timezone(&config.timezone).format("%a %-d %b %H:%M");
         let note = format!("its message is held until {end}: quiet hours");
         let digest_note = format!("its message waits for the digest at {end}");
         for (is_digest, note) in [(false, note), (true, digest_note)] {

@@ -19,6 +19,8 @@ use super::{Clock, Simulated, Source};
 /// The kernel's folder of hardware clocks.
 const CLOCKS: &str = "/sys/class/rtc";
 
+const NO_CLOCK: &str = "this machine has no clock that wakes it (/sys/class/rtc)";
+
 /// Wakes the machine at a time. Created by [`Clock::waker`].
 #[derive(Debug)]
 pub struct Waker {
@@ -51,11 +53,15 @@ impl Waker {
         match &self.by {
             By::Nobody(Errno::PERM) => Some("the service lacks the privilege CAP_WAKE_ALARM".to_owned()),
             By::Nobody(error) => Some(format!("the kernel has no timer for that: {error}")),
-            By::Kernel(_) if !has_waking_clock(Path::new(CLOCKS)) => {
-                Some("this machine has no clock that wakes it (/sys/class/rtc)".to_owned())
-            }
-            By::Kernel(_) | By::Simulated(_) => None,
+            By::Kernel(_) => Self::lacks_clock(),
+            By::Simulated(_) => None,
         }
+    }
+
+    /// Returns why no process can wake the machine, if it has no clock for that.
+    #[must_use]
+    pub fn lacks_clock() -> Option<String> {
+        (!has_waking_clock(Path::new(CLOCKS))).then(|| NO_CLOCK.to_owned())
     }
 
     /// Sets the time at which the machine wakes; `None` for never.

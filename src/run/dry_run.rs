@@ -46,6 +46,14 @@ impl DryRun {
         self.programs.iter().find(|decision| decision.verdict == Verdict::Deny)
     }
 
+    /// Returns the first program that the shell did not find: of `bash: line 1: gh: command not found`, `gh`.
+    #[must_use]
+    pub fn missing_program(&self) -> Option<&str> {
+        let missing = |line: &'_ String| line.strip_suffix(": command not found").is_some();
+        let line = self.said.iter().find(|line| missing(line))?.strip_suffix(": command not found")?;
+        line.rsplit(": ").next().filter(|name| !name.is_empty())
+    }
+
     /// Returns the shell's first message about something that it could not access or find.
     #[must_use]
     pub fn access_error(&self) -> Option<&str> {

@@ -53,7 +53,9 @@ pub(super) fn missed_reason(on_missed: OnMissed) -> &'static str {
 fn overlap(on_overlap: OnOverlap, ahead: &[Predecessor]) -> Option<String> {
     match on_overlap {
         OnOverlap::Cancel => None,
-        OnOverlap::Skip => ahead.first().map(|first| format!("overlap: {} is not over (on_overlap: skip)", first.name)),
+        OnOverlap::Skip => {
+            ahead.first().map(|first| format!("overlap: {} was not over (on_overlap: skip)", first.name))
+        }
         OnOverlap::Queue => {
             let waiting = ahead.iter().find(|ahead| ahead.waits)?;
             Some(format!("overlap: {} waits already (on_overlap: queue)", waiting.name))

@@ -34,6 +34,8 @@ pub struct SimulatedJob {
     pub own_budget: Option<Spending>,
     /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
+    /// Its run that is running now: its scheduled time, and when it began.
+    pub running: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 /// The assumptions of a simulation.
@@ -109,6 +111,7 @@ pub fn simulate(subjects: &[SimulatedJob], assumed: &Assumptions) -> (Vec<Predic
     };
     let mut due = BinaryHeap::new();
     let after = assumed.from.max(assumed.now + TimeDelta::milliseconds(1)) - TimeDelta::milliseconds(1);
+    let begun = simulation.resume();
     for (place, subject) in subjects.iter().enumerate() {
         simulation.missed(place);
         due.extend(occurrences(&subject.definition, after).next().map(|at| Reverse((at, place))));
@@ -138,6 +141,7 @@ pub fn simulate(subjects: &[SimulatedJob], assumed: &Assumptions) -> (Vec<Predic
         simulation.launch(now);
         is_truncated |= !simulation.follow(now);
     }
+    simulation.found.drain(..begun);
     simulation.found.sort_by_key(|one| (one.at, one.subject));
     is_truncated |= simulation.found.len() > assumed.limit;
     simulation.found.truncate(assumed.limit);
@@ -168,6 +172,13 @@ struct SimulatedRun {
     asks: bool,
 }
 
+/// Returns whether a run takes a slot of the background, and whether it is a turn of the main session.
+fn slots(definition: &Definition) -> (bool, bool) {
+    let is_foreground = definition.mode == Mode::Foreground;
+    let takes = !definition.is_delivered_as_written();
+    (takes && !is_foreground, takes && is_foreground)
+}
+
 /// Why an occurrence did not begin: a newer one replaced it.
 const SUPERSEDED: &str = "a newer occurrence fell due (on_overlap: cancel)";
 
@@ -187,6 +198,23 @@ struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
+    /// Adds the runs that are running now. Returns their number: they come first among what is found.
+    fn resume(&mut self) -> usize {
+        for (place, subject) in self.subjects.iter().enumerate() {
+            let Some((at, begins)) = subject.running else { continue };
+            let ends = begins + subject.takes;
+            let prediction = Prediction::Runs { begins, ends, late: None, ended: false };
+            let number = self.found.len();
+            self.found.push(PredictedOccurrence { at, subject: place, prediction });
+            if ends > self.assumed.now {
+                let (is_background, is_foreground) = slots(&subject.definition);
+                let run = SimulatedRun { number, subject: place, ends, is_background, is_foreground, asks: false };
+                self.running.push(run);
+            }
+        }
+        self.found.len()
+    }
+
     /// Records the occurrences due before now as missed.
     fn missed(&mut self, place: usize) {
         let Assumptions { now, from, until, .. } = *self.assumed;
@@ -323,12 +351,10 @@ impl Simulation<'_> {
             self.found[number].prediction = Prediction::Asks { since: now, until };
             return;
         }
-        let (takes, is_told) = (*takes, definition.is_delivered_as_written());
-        let is_foreground = definition.mode == Mode::Foreground;
+        let (takes, (is_background, is_foreground)) = (*takes, slots(definition));
         self.found[number].prediction = match self.unpaid(subject, now) {
             Some(why) => Prediction::Skipped(format!("budget: {why}")),
             None => {
-                let (is_background, is_foreground) = (!is_told && !is_foreground, !is_told && is_foreground);
                 let ends = now + takes;
                 if ends > now {
                     self.running.push(SimulatedRun {
@@ -391,6 +417,7 @@ mod tests {
             tokens: 1000,
             own_budget: None,
             held: None,
+            running: None,
         }
     }
 
@@ -426,7 +453,7 @@ mod tests {
             found(OnOverlap::Skip),
             [
                 "mail 13:00 13:00-14:30",
-                "mail 14:00 overlap: the one of 13:00 is not over (on_overlap: skip)",
+                "mail 14:00 overlap: the one of 13:00 was not over (on_overlap: skip)",
                 "mail 15:00 15:00-16:30",
             ]
         );
@@ -475,7 +502,7 @@ mod tests {
             [
                 "mail 10:00 12:00-12:01 (it was missed)",
                 "mail 11:00 12:01-12:02 (its earlier run is not over)",
-                "mail 12:00 overlap: a missed one is not over (on_overlap: skip)",
+                "mail 12:00 overlap: a missed one was not over (on_overlap: skip)",
             ]
         );
         let late = at_time(reminder("tea"), march("01T11:00:00"));
@@ -492,7 +519,7 @@ mod tests {
             subject(Definition { approve: true, ..mail }, 1)
         };
         let until = assumed("01T12:58:00", "01T13:10:00");
-        let overlap = "overlap: the one of 13:00 is not over (on_overlap: skip)";
+        let overlap = "overlap: the one of 13:00 was not over (on_overlap: skip)";
         assert_eq!(
             lines(&[mail(OnOverlap::Skip), after("sort", "mail", FollowedEnd::Any, 1)], &until),
             [

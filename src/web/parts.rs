@@ -158,7 +158,7 @@ pub(super) fn why(why: &Why) -> Markup {
 /// Says that everything is paused, if it is.
 pub(super) fn all_paused(status: &Status) -> Markup {
     html! {
-        @if status.service.as_ref().is_some_and(|service| service.paused.is_some()) {
+        @if status.paused.is_some() {
             p .warn { a href="/service" { "Everything is paused" } ": what falls due waits until you resume it." }
         }
     }

@@ -11,11 +11,11 @@ use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, Starter, budget, made, times, watched};
+use crate::app::{App, Starter, budget, check, gate, made, times, watched};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
-    ObservedTrigger, OccurrenceHistory, Question, RunState, Spending,
+    ObservedTrigger, OccurrenceHistory, Question, RunState, SERVICE_ENDED, Spending,
 };
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
@@ -43,6 +43,10 @@ pub(super) struct Facts {
     pub(super) follow_up: Option<Arc<Definition>>,
     /// Why it sees no changes of the folder that it watches.
     pub(super) blindness: Option<String>,
+    /// Why it never fires: it follows a job that there is not.
+    pub(super) never_fires: Option<String>,
+    /// What is wrong with its gate.
+    pub(super) faulty_gate: Option<Problem>,
     /// The last check of its chain that began, if it is another one.
     pub(super) later_check: Option<DefinitionId>,
     /// The occurrence in question.
@@ -132,6 +136,11 @@ impl Facts {
         Ok(Self {
             starter,
             blindness: definition.as_ref().and_then(|one| watched::blindness(one, journal, app)),
+            never_fires: definition
+                .as_ref()
+                .and_then(|one| check::follows_nobody(one, &loaded, app))
+                .map(|one| one.message),
+            faulty_gate: definition.as_ref().filter(|one| one.gate.is_some()).and_then(|one| gate::problem(one, app)),
             lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
@@ -219,6 +228,23 @@ impl Facts {
         })
     }
 
+    /// Returns the zone of times in sentences.
+    pub(super) fn viewers_zone(&self) -> Tz {
+        self.said_in
+    }
+
+    /// Returns the first scheduled time in a range.
+    pub(super) fn scheduled_in(&self, (from, to): Span) -> Option<DateTime<Utc>> {
+        let definition = self.definition.as_ref()?;
+        occurrences(definition, from - TimeDelta::milliseconds(1)).next().filter(|at| *at < to)
+    }
+
+    /// Whether the folder of its file is missing, or cannot be read.
+    pub(super) fn missing_folder(&self) -> Option<&Problem> {
+        let folder = self.story.as_ref()?.file.parent()?;
+        self.loaded.problems.iter().find(|problem| problem.is_error() && problem.file == folder)
+    }
+
     /// Returns the sentence for a job without records, if the caller asked for no time.
     pub(super) fn nothing_recorded(&self) -> (Sentence, Vec<Evidence>) {
         let sentence = format!("{} has not fired yet.", self.id);
@@ -276,7 +302,8 @@ impl Facts {
 
     /// Returns the limit that keeps it from starting at a future time.
     pub(super) fn spent_at(&self, at: DateTime<Utc>) -> Option<&Spending> {
-        self.spent.iter().filter(|spent| at < spent.until).max_by_key(|spent| spent.until)
+        // Of several, the record names the first.
+        self.spent.iter().rev().filter(|spent| at < spent.until).max_by_key(|spent| spent.until)
     }
 
     /// Returns the evidence that every answer shows.
@@ -356,7 +383,9 @@ impl Facts {
 
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
         let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
-        let took = launched.zip(*ended).map(|(from, to)| format!(" after {}", words::span(to - from)));
+        // When the service ended is not known, only when the next one noticed.
+        let known = ended.filter(|_| error.as_deref() != Some(SERVICE_ENDED));
+        let took = launched.zip(known).map(|(from, to)| format!(" after {}", words::span(to - from)));
         // The error says more than its class.
         let class = class.as_ref().filter(|_| error.is_none()).map(|class| format!(" ({class})"));
         let error = error.as_ref().map(|error| format!(": {}", words::reason(error)));

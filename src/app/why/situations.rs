@@ -7,7 +7,7 @@ use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 use super::facts::{Facts, NoAgentReason, file_of, seen};
 use super::{Evidence, Source, words};
 use super::{hosts, past};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, OnOverlap, Trigger};
 use crate::journal::{EventKind, RunState, Spending};
 use crate::schedule::occurrences;
 
@@ -117,6 +117,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(SituationKind::Coming, "no_agent", no_agent),
     row(SituationKind::Coming, "put_off", deferred),
     row(SituationKind::Coming, "budget_spent", budget_spent),
+    row(SituationKind::Coming, "faulty_gate", faulty_gate),
     row(SituationKind::Coming, "conditional", conditional),
     row(SituationKind::Coming, "next", next),
 ];
@@ -137,7 +138,13 @@ fn blocked_by(facts: &Facts) -> String {
     if let Some(fault) = facts.journal_fault() {
         return fault.to_owned();
     } else if let Some(since) = facts.all_paused {
-        return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
+        let since = facts.bare(since);
+        return match facts.is_off() {
+            true => {
+                format!("everything is paused, since {since}, until `ollim-bot resume`; and {}", facts.is_off_words())
+            }
+            false => format!("everything is paused, since {since}; `ollim-bot resume` ends that"),
+        };
     } else if let Some(left) = facts.left().filter(|left| !left.is_only_off()) {
         return left.held();
     } else if let Some(NoAgentReason { since, missing }) = facts.lacks_agent() {
@@ -168,8 +175,7 @@ fn overdue(facts: &Facts) -> Option<Statement> {
 
 /// Returns the first scheduled time in the range in question.
 fn scheduled(facts: &Facts) -> Option<DateTime<Utc>> {
-    let ((from, to), definition) = (facts.asked?, facts.definition.as_ref()?);
-    occurrences(definition, from - TimeDelta::milliseconds(1)).next().filter(|at| *at < to)
+    facts.scheduled_in(facts.asked?)
 }
 
 fn will_fire(facts: &Facts) -> Option<Statement> {
@@ -337,6 +343,10 @@ fn removed(facts: &Facts) -> Option<Statement> {
     if story.is_some_and(|story| story.occurrence.kind == Kind::Session) {
         return Statement::bare("It runs once, and does not come again.".to_owned());
     }
+    if let Some(problem) = facts.missing_folder() {
+        let folder = problem.file.display();
+        return Statement::bare(format!("It does not fire: {folder}/: {}.", words::reason(&problem.message)));
+    }
     let when = match removed_at(facts).or(facts.seen.as_ref().and_then(|seen| seen.gone)) {
         Some(at) => format!("Its file was removed {}", facts.moment(at)),
         None => "There is no file of it any more; since when is not recorded".to_owned(),
@@ -366,6 +376,12 @@ fn job_paused(facts: &Facts) -> Option<Statement> {
 /// Returns the sentence for a job without times, which waits for an event.
 fn follows(facts: &Facts) -> Option<Statement> {
     let waits = facts.definition.as_ref()?.waits_for()?;
+    if let Some(why) = &facts.never_fires {
+        return Statement::bare(format!(
+            "It fires {waits}, so never: {}.",
+            why.trim_end_matches(", so this routine never fires")
+        ));
+    }
     if let Some(why) = &facts.blindness {
         return Statement::bare(format!("It fires {waits}, and now it sees no changes: {why}."));
     }
@@ -392,7 +408,12 @@ fn journal_fault(facts: &Facts) -> Option<Statement> {
 fn all_paused(facts: &Facts) -> Option<Statement> {
     let since = facts.bare(facts.all_paused?);
     let next = next_words(facts)?;
-    let sentence = format!("{next}, if `ollim-bot resume` comes before: everything is paused since {since}.");
+    let sentence = match facts.is_off() {
+        true => format!(
+            "{next}, if the service runs by then and `ollim-bot resume` has come: everything is paused since {since}."
+        ),
+        false => format!("{next}, if `ollim-bot resume` comes before: everything is paused since {since}."),
+    };
     Statement::from(sentence, Source::Journal, format!("everything is paused since {since}"))
 }
 
@@ -465,11 +486,34 @@ fn conditions(facts: &Facts) -> String {
     conditions.map(|conditions| format!(", if {conditions}")).unwrap_or_default()
 }
 
+fn faulty_gate(facts: &Facts) -> Option<Statement> {
+    let (next, problem) = (next_words(facts)?, facts.faulty_gate.as_ref()?);
+    let why = problem.message.split_once(", which will fail: ").map_or(problem.message.as_str(), |(_, why)| why);
+    let sentence = format!("{next}, and it fails at its gate then: {}.", words::reason(why));
+    Statement::from(sentence, Source::File, problem.hint.clone()?)
+}
+
 fn conditional(facts: &Facts) -> Option<Statement> {
     let conditions = Some(conditions(facts)).filter(|conditions| !conditions.is_empty())?;
-    Statement::bare(format!("{}{conditions}.", next_words(facts)?))
+    Statement::bare(format!("{}{conditions}{}.", next_words(facts)?, beside_running(facts)))
+}
+
+/// Returns what becomes of the next occurrence if the run that is running is not over by then.
+fn beside_running(facts: &Facts) -> &'static str {
+    let running = facts.story.as_ref().filter(|_| facts.asked.is_none()).and_then(|story| story.attempts.last());
+    // A run is seldom longer.
+    let is_near = facts.next.is_some_and(|next| next - facts.now < TimeDelta::hours(1));
+    let is_running = is_near && running.is_some_and(|last| last.state == RunState::Running) && !facts.is_off();
+    match facts.definition.as_ref().map(|definition| &definition.trigger) {
+        Some(Trigger::Routine { on_overlap, .. }) if is_running => match on_overlap {
+            OnOverlap::Skip => "; it is skipped if this run is not over by then",
+            OnOverlap::Queue => ", or when this run is over",
+            OnOverlap::Cancel => "; it ends this run if that is not over by then",
+        },
+        _ => "",
+    }
 }
 
 fn next(facts: &Facts) -> Option<Statement> {
-    next_words(facts).map(|next| Statement { sentence: format!("{next}."), evidence: Vec::new() })
+    Statement::bare(format!("{}{}.", next_words(facts)?, beside_running(facts)))
 }

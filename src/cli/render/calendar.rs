@@ -14,6 +14,12 @@ const LONGEST: usize = 75;
 /// Renders one event for each occurrence. With `--json` the calendar is one string.
 pub(super) fn calendar(upcoming: &Upcoming, view: &View, output: &mut Output) {
     let text = text(&upcoming.occurrences, view.now);
+    if upcoming.left_out > 0 {
+        let (events, until) =
+            (upcoming.occurrences.len(), upcoming.occurrences.last().map(|last| view.moment(last.at)));
+        let until = until.map(|until| format!(", until {until}")).unwrap_or_default();
+        output.note(&format!("the calendar has the first {events} occurrences{until}; `--days` asks for fewer days"));
+    }
     if view.json {
         output.json(&serde_json::json!({ "ics": text }));
     } else {

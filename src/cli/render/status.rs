@@ -111,6 +111,10 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
             facts.of_client_and_channels(service, status, now);
         }
     }
+    if status.paused.is_some() {
+        let words = "nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job";
+        facts.add("paused", Cell::new(words, WARN));
+    }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
     if let Some(words) = status.open_questions() {
         facts.add("questions", Cell::new(format!("{words}; `ollim-bot questions` shows them"), WARN));
@@ -198,15 +202,11 @@ impl Facts {
             false => fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD)),
         }
         for cap in spent {
-            let words =
-                format!("{}: no job that costs begins; it {}", cap.is_spent_words(), times::resets_in(cap, now));
-            fact("budget", Cell::new(words, BAD));
-        }
-        if service.paused.is_some() {
-            fact(
-                "paused",
-                Cell::new("nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job", WARN),
-            );
+            let until = match cap.is_spent_for_good() {
+                true => format!("it {}", times::resets_in(cap, now)),
+                false => "what they do not need is free when they end".to_owned(),
+            };
+            fact("budget", Cell::new(format!("{}: no job that costs begins; {until}", cap.is_spent_words()), BAD));
         }
     }
 

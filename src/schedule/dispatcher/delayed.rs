@@ -39,7 +39,8 @@ impl Dispatcher {
         if active.unmet.is_some() {
             return active.delayed_by.or(Some(DelayCause::Requires));
         } else if active.awaits_agent {
-            return Some(DelayCause::Agent);
+            let lacks_login = self.gate.agent_missing.is_some_and(|missing| missing.lacks_login);
+            return Some(if lacks_login { DelayCause::Login } else { DelayCause::Agent });
         } else if self.gate.paused.is_some() && active.priority != Priority::ByHand {
             return Some(DelayCause::Paused);
         } else if self.gate.waiting_for_login.is_some() && is_scheduled && !definition.is_without_agent() {

@@ -46,6 +46,7 @@ const TRIAGE: &str = "---\ncron: \"0 8 * * *\"\n---\nx\n";
 const CAPPED: &str = "---\ncron: \"0 * * * *\"\nbackground: true\nmax_cost_day_usd: 1.00\n---\nx\n";
 const CONDITIONS: &str =
     "---\ncron: \"0 8 * * *\"\nbackground: true\nrequires: [online, power]\napprove: true\ngate: \"true\"\n---\nx\n";
+const UNCOVERED: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\ndisallowed_tools: [Bash]\ngate: df -h\n---\nx\n";
 const APPROVED_AFTER: &str = "---\nafter: triage\nbackground: true\napprove: true\n---\nx\n";
 const ON_LAPTOP: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\nhosts: [laptop]\n---\nx\n";
 const ISOLATED: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\n---\nx\n";
@@ -61,6 +62,16 @@ pub(super) const CASES: &[Case] = &[
         "seconds late",
         &[FILE, SEE, CLAIM, ("08:00:52", Launch), DONE],
         ["on_time", "mail fired at 08:00, 52s late; it did its work.", NEXT],
+    ),
+    case(
+        "running, and soon due again",
+        &[("07:00", File("routines/mail.md", HOURLY)), SEE, CLAIM, LAUNCH, ("08:30", Event(EventKind::DefinitionChanged))],
+        ["on_time/running", "mail fired on time at 08:00; it is running, for 35m.", "Next: 09:00 (in 25m); it is skipped if this run is not over by then."],
+    ),
+    case(
+        "a gate that its tools do not cover",
+        &[("07:00", File("routines/mail.md", UNCOVERED)), SEE, CLAIM, LAUNCH, DONE],
+        ["on_time", "mail fired on time at 08:00; it did its work.", "Next: tomorrow at 08:00 (in 23h 54m), and it fails at its gate then: Bash \"df -h\": denied by disallowed_tools \"Bash\" of routine mail."],
     ),
     case(
         "everything was paused for a moment",
@@ -220,8 +231,8 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "overlap",
-        &[FILE, SEE, ("08:00", Skip("08:00", "overlap: run 0badcafe is not over (on_overlap: skip)"))],
-        ["skipped_overlap", "mail did not run at 08:00: run 0badcafe is not over (on_overlap: skip).", "Next: tomorrow at 08:00 (in 23h 55m)."],
+        &[FILE, SEE, ("08:00", Skip("08:00", "overlap: run 0badcafe was not over (on_overlap: skip)"))],
+        ["skipped_overlap", "mail did not run at 08:00: run 0badcafe was not over (on_overlap: skip).", "Next: tomorrow at 08:00 (in 23h 55m)."],
     ),
     case(
         "disabled before it could run",
