@@ -45,7 +45,7 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
         let (before, option) = (&arguments[..at], &arguments[at]);
         match () {
             // An abbreviation may be that of another option.
-            () if is_of(program, program.bare_by, before, |name| name == option) => Some(false),
+            () if is_bare(program, before, option) => Some(false),
             () if is_of(program, program.valued_by, before, |name| name == option) => Some(true),
             () if at < front && takes_next_in_front(program, option) => Some(true),
             () => takes_next_anywhere(program, option),
@@ -98,18 +98,18 @@ fn places(words: &[String], takes_next: impl Fn(usize) -> Option<bool>) -> Vec<P
     words.iter().enumerate().map(place_of).collect()
 }
 
-/// Returns whether the last one of a rule's words may be an option with its value behind it.
+/// Returns whether the last one of a rule's words may be an option with its value behind it: any one that is not known to have none.
 pub(crate) fn may_take_next(program: &Program, rule: &[String]) -> bool {
     let Some((option, before)) = rule.split_last().filter(|(option, _)| is_option(option)) else { return false };
+    if is_bare(program, before, option) {
+        return false;
+    }
     let may_be =
         |name: &str| name == option || (option.len() > 2 && option.starts_with("--") && name.starts_with(option));
     let is_known = is_of(program, program.valued_by, before, may_be) || programs::contains(program.texts, option);
-    // All those of its subcommands are known.
-    let is_open = !program.is_git() && (program.commanded.is_empty() || !program.alike.is_empty());
-    match takes_next(program, option) {
-        Some(is_value) => is_value || is_known,
-        None => is_known || is_open,
-    }
+    // Alone it is a switch. Behind a subcommand it may be the version of what that is about.
+    let is_version = option == "--version" && !before.is_empty();
+    is_known || is_version || takes_next(program, option) != Some(false)
 }
 
 /// Operands of a rule, in their order.
@@ -188,6 +188,21 @@ fn takes_next_in_front(program: &Program, option: &str) -> bool {
     program.container.is_some_and(|known| programs::contains(known.valued, option))
 }
 
+/// Returns whether an option, or each letter of it, is known to have no value behind the words in `before`.
+fn is_bare(program: &Program, before: &[String], option: &str) -> bool {
+    let is_listed = |name: &str| {
+        programs::contains(program.bare, name) || is_of(program, program.bare_by, before, |known| known == name)
+    };
+    let has_none = |letter: char| {
+        let name = format!("-{letter}");
+        is_listed(&name) || takes_next(program, &name) == Some(false)
+    };
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-') && !program.options.one_dash());
+    let mut letters = letters.unwrap_or_default().chars();
+    let last_has_none = letters.next_back().is_some_and(|last| is_listed(&format!("-{last}")));
+    is_listed(option) || (last_has_none && letters.all(has_none))
+}
+
 /// Returns whether an option is one of those that a table has for the subcommand in `before`. The same word behind it is an operand.
 fn is_of(program: &Program, table: &[(Names, Names)], before: &[String], is_it: impl Fn(&str) -> bool) -> bool {
     let words = match program.container {
@@ -215,10 +230,15 @@ fn takes_next_anywhere(program: &Program, option: &str) -> Option<bool> {
         || programs::contains(program.host_options, option)
         // A text of one subcommand of git is no option, or has no value, for others.
         || (!program.is_git() && programs::contains(program.texts, option))
-        || is_harmless_value
-        || options.takes_next(option);
+        || is_harmless_value;
     if with_value {
         return Some(true);
+    }
+    if options.takes_next(option) {
+        // The rest of the word may be the value of a letter that is not known (`tmux new -cout`).
+        let is_open = program.subcommands || !program.commanded.is_empty();
+        let is_sure = !is_open || letters.is_none_or(|letters| letters.chars().rev().skip(1).all(flags));
+        return is_sure.then_some(true);
     }
     let is_switch = [switches, bare, options.anywhere.switches].iter().any(|list| programs::contains(list, name))
         || program.container.is_some_and(|known| programs::contains(known.switches, option));

@@ -62,7 +62,9 @@ pub(super) fn other<'a>(
     let Named { own, verb, further } = named(program, rule).filter(|_| !only_reads())?;
     let operands: Vec<&String> = match verb {
         // Behind those files the words are the program's.
-        Some("run") if program.commands == CommandOperands::Sources => operands::sources(call).collect(),
+        Some("run") if program.commands == CommandOperands::Sources && own.len() > 1 => {
+            operands::sources(call).collect()
+        }
         _ => {
             let at = choice::operands_at(program, call).filter(|at| !is_value_of_rule(program, rule, &call[..*at]));
             at.map(|at| &call[at]).collect()
@@ -153,6 +155,16 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     let last_value = Some(last).filter(|_| !is_word && !last.starts_with('-'));
     if let Some(like) = verb.and_then(|_| behind.last().copied().or(last_value)) {
         return Some(Named { own, verb: verb_name, further: Further::Like(like) });
+    }
+    // The star is the value of an option, and the rule names nothing else (`npm install --prefix *`). Right behind a switch it is none
+    // (`--ignore-scripts*`).
+    let is_switch = || {
+        let option = Some(last.trim_end_matches(STAR).to_owned())
+            .filter(|option| option.starts_with("--") && !option.contains('='));
+        option.is_some_and(|option| !choice::may_take_next(program, &[before, &[option]].concat()))
+    };
+    if verb.is_some() && (is_word || !is_switch()) {
+        return Some(Named { own, verb: verb_name, further: Further::None });
     }
     // `truncate log --size=*`
     let names_text = before.iter().any(|word| programs::contains(program.texts, word));

@@ -74,6 +74,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         alike: PACKAGES,
+        valued_by: &[("binstall install", "--version --vers")],
         options: Options { valued: "features jobs", ..Options::new(&[], "CFjpZ") },
         ..tool(&["cargo"], &CARGO, "")
     },
@@ -216,6 +217,7 @@ const UV: HarmlessOptions = HarmlessOptions {
         no-progress no-root no-sync offline only only-dev outdated quiet sync upgrade verbose version without",
     switches: "all-extras all-groups dev dry-run frozen help json locked no-ansi no-cache no-color no-dev no-interaction no-progress no-root \
         no-sync offline only-dev outdated quiet sync upgrade verbose version",
+    bare: "U active break-system-packages no-deps raw-sources refresh reinstall system workspace",
     end: OptionsEnd::Passed("run"),
     ..HarmlessOptions::NONE
 };
@@ -278,7 +280,11 @@ const RUNNER: HarmlessOptions = HarmlessOptions {
     ..HarmlessOptions::NONE
 };
 
-const PIPX: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Passed("run"), ..RUNNER };
+const PIPX: HarmlessOptions = HarmlessOptions {
+    bare: "f force global include-deps quiet system-site-packages verbose",
+    end: OptionsEnd::Passed("run"),
+    ..RUNNER
+};
 
 /// npx takes the word behind an option that it does not know for the value of that option.
 const NPX: HarmlessOptions = HarmlessOptions {
@@ -300,8 +306,9 @@ const NPM: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
-    bare: "dry-run foreground-scripts help if-present include-workspace-root json no-audit no-color no-fund offline prefer-offline quiet \
-        save-dev save-exact silent verbose version workspaces yes",
+    bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \
+        no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline quiet save save-bundle \
+        save-dev save-exact save-optional save-peer save-prod silent strict-peer-deps verbose version workspaces yes",
     ..HarmlessOptions::NONE
 };
 
@@ -309,7 +316,8 @@ const PNPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
         json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
         save-exact silent verbose version watch workspace workspaces yes",
-    bare: "save-dev save-exact",
+    bare: "O P dev exact force frozen-lockfile g global ignore-scripts no-audit no-color no-frozen-lockfile no-fund optional peer prod \
+        production save-dev save-exact save-optional save-peer save-prod yes",
     end: OptionsEnd::Passed("dlx exec run"),
     ..NPM
 };
@@ -335,8 +343,8 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release target test tests verbose version workspace",
-    bare: "all all-features all-targets benches bins doc examples frozen help keep-going lib locked no-default-features no-deps \
-        no-fail-fast no-run offline quiet release tests verbose version workspace",
+    bare: "all all-features all-targets benches bins build debug dev doc examples f force frozen help keep-going lib locked \
+        no-default-features no-deps no-fail-fast no-run offline optional quiet recursive release tests verbose version workspace",
     adding: "-p --package",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",

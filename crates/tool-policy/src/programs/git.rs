@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     Anywhere, Class, Effect, GuardedOption, HarmlessOptions, Names, Options, OptionsEnd, Program, Syntax, base_name,
-    contains, destroys, executes, steers, writes,
+    contains, destroys, executes, steers, switches, writes,
 };
 use crate::harmless;
 use crate::options::{GivenOption, scan};
@@ -26,8 +26,7 @@ pub(super) const TABLE: &[Program] = &[Program {
         ("merge", "-m --message"),
         ("cherry-pick revert", "-m --mainline"),
     ],
-    // `--merge`, and a hidden one.
-    bare_by: &[("checkout rebase", "-m"), ("branch", "--set-upstream")],
+    bare_by: switches::GIT,
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[

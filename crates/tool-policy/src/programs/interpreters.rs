@@ -59,8 +59,9 @@ const RUNTIME: HarmlessOptions = HarmlessOptions {
     flags: "hqv",
     clusters: true,
     long: "bail cached-only check coverage filter frozen help ignore json no-check no-lock quiet silent timeout todo version",
-    bare: "A allow-all allow-env allow-ffi allow-hrtime allow-import allow-net allow-read allow-run allow-sys allow-write cached-only \
-        frozen help json no-check no-lock no-prompt quiet silent todo version",
+    bare: "A D E d allow-all allow-env allow-ffi allow-hrtime allow-import allow-net allow-read allow-run allow-sys allow-write cached-only \
+        dev exact f force frozen frozen-lockfile g global help ignore-scripts json no-check no-lock no-prompt no-save optional \
+        production quiet silent todo version",
     end: OptionsEnd::Passed("run task x"),
     ..HarmlessOptions::NONE
 };

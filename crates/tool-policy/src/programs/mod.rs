@@ -15,6 +15,7 @@ mod interpreters;
 mod others;
 mod remotes;
 mod services;
+mod switches;
 pub(crate) mod synonyms;
 mod wrappers;
 
@@ -106,8 +107,10 @@ pub(crate) struct Program {
     pub commanded: Names,
     /// Subcommands, each with its options whose value is the next word.
     pub valued_by: &'static [(Names, Names)],
-    /// Subcommands, each with its options that have no value, though those of other subcommands have one.
+    /// Subcommands, each with its options that have no value. Those of other subcommands may have one.
     pub bare_by: &'static [(Names, Names)],
+    /// Options that have no value, wherever they stand.
+    pub bare: Names,
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -559,6 +562,7 @@ impl Program {
         commanded: "",
         valued_by: &[],
         bare_by: &[],
+        bare: "",
         shell: false,
         interpreter: false,
         loads_from_folder: false,

@@ -1,7 +1,9 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers, writes};
+use super::{
+    Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers, switches, writes,
+};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -22,6 +24,8 @@ pub(super) const TABLE: &[Program] = &[
     starts(&["toybox", "unshare"]),
     Program {
         commanded: "*",
+        bare: "-G -P -S -d -q -r -t --collect --no-ask-password --no-block --pipe --pty --quiet --remain-after-exit --same-dir --scope --shell \
+            --system --user --wait",
         options: Options { valued: "description property service-type slice unit", ..Options::new(&[], "EHMpu") },
         ..starts(&["systemd-run"])
     },
@@ -52,6 +56,7 @@ pub(super) const TABLE: &[Program] = &[
             token transfer unarchive unlock update-branch verify view watch",
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
+        valued_by: &[("issue pr", "-B -H -m -p -r")],
         texts: "-a -b -f -l -n -q -S -t --body --jq --label --message --notes --raw-field --search --template --title",
         commands: CommandOperands::Repositories,
         options: Options {
@@ -95,6 +100,7 @@ pub(super) const TABLE: &[Program] = &[
             resize-pane resize-window resizep resizew rotate-window rotatew select-layout select-pane select-window selectl selectp \
             selectw send send-keys send-prefix show show-buffer show-environment show-messages show-options showb showenv showmsgs \
             start start-server swap-pane swap-window swapp swapw switch-client switchc unlink-window unlinkw",
+        bare_by: switches::TMUX,
         texts: "-n -s -x -y",
         commands: CommandOperands::Separated,
         options: Options::new(
@@ -157,6 +163,9 @@ const APT: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all-versions assume-yes download-only dry-run fix-broken fix-missing full help installed names-only no-install-recommends \
         no-upgrade only-upgrade quiet simulate upgradable upgradeable verbose-versions version with-new-pkgs yes",
+    bare: "all-versions assume-yes auto-remove autoremove download-only dry-run fix-broken fix-missing full help install-recommends \
+        install-suggests installed names-only no-install-recommends no-install-suggests no-upgrade only-upgrade purge quiet reinstall \
+        simulate upgradable upgradeable verbose-versions with-new-pkgs yes",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -200,6 +209,7 @@ const BREW: HarmlessOptions = HarmlessOptions {
     flags: "hqv1",
     clusters: true,
     long: "cask casks dry-run formula formulae full-name help json installed quiet verbose version versions",
+    bare: "cask casks dry-run f force formula formulae full-name help installed quiet verbose versions zap",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

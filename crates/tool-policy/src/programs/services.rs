@@ -1,7 +1,7 @@
 //! Containers, clusters, and the services of this machine.
 
 use super::{
-    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, OptionsEnd, Program, closed,
+    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, OptionsEnd, Program, closed, switches,
 };
 
 /// A program that makes containers.
@@ -14,6 +14,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
             rename search stats tag top version",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
+        bare_by: switches::CONTAINERS,
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
@@ -175,6 +176,7 @@ const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
     long: "all failed full help lines no-legend no-pager no-wall output plain property quiet show-types state system type user \
         value version",
     switches: "all failed full no-legend no-pager no-wall plain quiet show-types system user value",
+    bare: "dry-run f force global no-ask-password no-block no-reload now runtime wait",
     ..HarmlessOptions::NONE
 };
 

@@ -21,6 +21,7 @@ mod refusals;
 mod restraints;
 mod spawned;
 mod tools;
+mod values;
 
 use serde_json::{Value, json};
 

@@ -1,0 +1,169 @@
+//! A star alone behind an option, or in its value, at the end of a rule. It stands for that value only, unless the option is known to have
+//! none.
+
+use super::*;
+
+/// Checks that a rule's star stands for a value, and for no word behind it.
+fn stands_for_value(rule: &str, value: &str, others: &[&str]) {
+    let call = rule.replace('*', value);
+    let refused: Vec<String> = others.iter().map(|other| format!("{call} {other}")).collect();
+    families(&[(rule, &[&call], &refused.iter().map(String::as_str).collect::<Vec<_>>())]);
+}
+
+/// The subcommand does the same with each word behind it, and the rule may name one or none.
+#[test]
+fn a_star_behind_an_option_stands_for_its_value_only() {
+    for (head, options, value, other) in [
+        ("apt install", &["-t", "--target-release", "-o", "-a"][..], "stable", "evil"),
+        ("apt-get install acme", &["-t", "-c"], "stable", "evil"),
+        ("bun install", &["--cwd", "-c", "--registry"], "x", "evil"),
+        ("cargo install", &["--path", "--git", "--root", "--version", "-F", "--of-tomorrow"], "x", "evil"),
+        ("cargo install acme", &["--version", "--vers", "--locked --version", "--features", "--root"], "1.0", "evil"),
+        ("cargo update", &["-p", "--precise"], "x", "evil"),
+        ("docker compose restart", &["-t", "--timeout", "--of-tomorrow"], "5", "db"),
+        ("docker compose stop", &["-t", "--timeout"], "5", "db"),
+        ("docker compose up -d", &["-t", "--timeout", "--scale"], "5", "db"),
+        ("docker stop", &["-t", "--time", "-s"], "5", "db"),
+        ("gh gist create", &["-d", "--desc", "-f"], "text", "secret"),
+        ("gh release create", &["-t", "--title", "--notes", "-n", "--target"], "x", "secret"),
+        ("git cherry-pick bot/x", &["-X", "--cleanup", "-m", "--strategy", "--strategy-option"], "ours", "prod"),
+        ("git merge bot/x", &["-X", "-F", "-m", "--cleanup", "--into-name", "--strategy-option"], "ours", "prod"),
+        ("git pull origin main", &["-X", "--depth", "--shallow-since", "--deepen", "-j"], "5", "prod"),
+        ("git push origin bot/x", &["-o", "--repo", "--push-option"], "a", "prod"),
+        ("git rebase main", &["-X", "--onto", "--whitespace", "-C"], "fix", "prod"),
+        ("git revert bot/x", &["-m", "-X"], "1", "prod"),
+        ("git tag -f v1", &["--local-user", "-u", "-m", "-F", "--cleanup"], "a", "prod"),
+        ("kubectl delete", &["-f", "-k", "-n", "-l", "--filename"], "a.yaml", "evil"),
+        ("kubectl delete pod", &["-n", "-l", "--of-tomorrow"], "a", "evil"),
+        ("npm install", &["--prefix", "-w", "--registry", "--omit", "-C", "--of-tomorrow"], "x", "./evil"),
+        ("npm pack", &["--pack-destination"], "x", "./evil"),
+        ("npm publish", &["--tag", "--otp", "--access", "--registry"], "x", "./evil"),
+        ("npm uninstall", &["--prefix", "-w"], "x", "evil"),
+        ("npm update", &["--prefix", "-w"], "x", "evil"),
+        ("pip install", &["-r", "-e", "--target", "--of-tomorrow"], "x", "evil"),
+        ("pip install acme", &["--timeout", "--python"], "5", "evil"),
+        ("pipx install", &["--python", "--suffix"], "x", "evil"),
+        ("pnpm install", &["--dir", "-C", "--filter", "--of-tomorrow"], "x", "./evil"),
+        ("pnpm publish", &["--tag", "--otp"], "x", "./evil"),
+        ("poetry add", &["--group", "--source", "-G"], "x", "evil"),
+        ("systemctl kill", &["-s", "--signal", "--kill-whom"], "TERM", "sshd"),
+        ("systemctl restart bot", &["-H", "--job-mode", "-n"], "5", "sshd"),
+        ("systemd-run --user --unit bot", &["--on-calendar", "--nice", "--uid", "--working-directory"], "5", "evil"),
+        ("tmux new-session -d -s bot", &["-c", "-e", "-F", "-f", "-t", "-x"], "out", "evil"),
+        ("tmux new-window", &["-c", "-e", "-n", "-F"], "out", "evil"),
+        ("tmux popup", &["-w", "-T", "-d", "-h", "-S"], "out", "evil"),
+        ("tmux respawn-pane -k", &["-c", "-e", "-t"], "out", "evil"),
+        ("tmux run-shell", &["-d", "-c", "-t"], "1", "evil"),
+        ("tmux split-window", &["-c", "-l", "-p", "-e", "-t"], "out", "evil"),
+        ("tmux confirm-before", &["-p", "-t"], "out", "evil"),
+        ("uv add", &["-r", "--group", "--index", "--of-tomorrow"], "x", "evil"),
+        ("uv pip install", &["-r", "--python", "-e"], "x", "evil"),
+        ("yarn install", &["--cwd", "--modules-folder"], "x", "./evil"),
+        ("yarn publish", &["--tag", "--new-version"], "x", "./evil"),
+    ] {
+        for option in options {
+            stands_for_value(
+                &format!("{head} {option} *"),
+                value,
+                &[other, &format!("{other} x"), &format!("-- {other}")],
+            );
+        }
+    }
+}
+
+/// The value may be attached.
+#[test]
+fn a_star_in_an_attached_value_stands_for_that_value_only() {
+    for (rule, value, other) in [
+        ("apt upgrade --target-release=*", "stable", "evil"),
+        ("cargo install --path=*", "x", "evil"),
+        ("cargo install acme --version=*", "1.0", "evil"),
+        ("docker compose restart --timeout=*", "5", "db"),
+        ("git merge bot/x -X*", "ours", "prod"),
+        ("git pull origin main --depth=*", "5", "prod"),
+        ("kubectl delete --filename=*", "a.yaml", "evil"),
+        ("npm install --prefix=*", "site", "./evil"),
+        ("npm publish --tag=*", "beta", "./evil"),
+        ("pip install --target=*", "lib", "evil"),
+        ("pnpm install --dir=*", "site", "./evil"),
+        ("systemctl kill --signal=*", "9", "sshd"),
+        ("tmux new-session -d -s bot -c*", "out", "evil"),
+        ("uv add --group=*", "dev", "evil"),
+        ("yarn install --cwd=*", "site", "./evil"),
+    ] {
+        stands_for_value(rule, value, &[other, &format!("-- {other}")]);
+    }
+}
+
+/// A known switch has no value, so the star behind it stands for words.
+#[test]
+fn a_star_behind_a_known_switch_stands_for_words() {
+    for rule in [
+        "apt install -y *",
+        "apt remove --purge *",
+        "brew install --cask *",
+        "bun add -d *",
+        "cargo add --dev *",
+        "cargo install --force *",
+        "docker compose up -d *",
+        "docker compose up -d --remove-orphans *",
+        "docker image rm -f *",
+        "docker rm -f *",
+        "docker rmi -f *",
+        "docker volume rm -f *",
+        "git branch -D *",
+        "git branch -qD *",
+        "git cherry-pick -x *",
+        "git merge --no-ff *",
+        "git pull --rebase *",
+        "git push -fu *",
+        "git push --force-with-lease *",
+        "git rebase -i *",
+        "git tag -d *",
+        "git worktree remove --force *",
+        "kubectl delete pod --now *",
+        "npm install -g *",
+        "npm install --ignore-scripts *",
+        "npm install --legacy-peer-deps *",
+        "npm uninstall -g *",
+        "pip install -U *",
+        "pip install --no-deps *",
+        "pipx install --force *",
+        "pnpm add -D *",
+        "pnpm add -g *",
+        "systemctl enable --now *",
+        "systemctl restart --no-block *",
+        "systemd-run --user --pty *",
+        "tmux new-session -d *",
+        "tmux split-window -hd *",
+        "uv add --dev *",
+        "yarn add --dev *",
+    ] {
+        families(&[(rule, &[&rule.replace('*', "x"), &rule.replace('*', "x y")], &[])]);
+    }
+}
+
+/// That holds for each program and each subcommand that the table has, since nobody lists the options of all.
+#[test]
+fn a_star_behind_an_option_that_no_table_has_stands_for_its_value_only() {
+    use crate::programs::{Class, contains, named, names_of};
+    let classes = [Class::Changes, Class::Fetches, Class::Runs, Class::Unknown];
+    let programs = classes.into_iter().flat_map(names_of).filter(|name| named(name).subcommands);
+    let mut checked = 0;
+    for program in programs.chain(["tmux", "systemd-run"]) {
+        let entry = named(program);
+        let verbs = [entry.alike, entry.assigning, entry.commanded].into_iter().flat_map(str::split_whitespace);
+        for verb in verbs.filter(|verb| *verb != "*") {
+            let spelled = match verb.split_once('-') {
+                Some((group, rest)) if contains(entry.groups, group) => format!("{group} {rest}"),
+                _ => verb.to_owned(),
+            };
+            for option in ["--of-tomorrow ", "-Y ", "--of-tomorrow="] {
+                let call = format!("{program} {spelled} {option}");
+                families(&[(&format!("{call}*"), &[], &[&format!("{call}x evil"), &format!("{call}x -- evil")])]);
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 300, "{checked}");
+}
