@@ -361,7 +361,7 @@ impl CommandRule {
             let is_code = is_script || is_value || star.before.starts_with('-');
             let may_quote = entry.quotes_by_any_mark && is_code;
             (!may_quote || is_plain(star))
-                && !(packages.contains(&star.at) && operands::leaves_package(star))
+                && !(packages.contains(&star.at) && operands::leaves_package(entry, &own, star))
                 && (!holds_statements || is_part_of_statement(entry, star))
                 && hosts::stays_within(entry, star, || self.only_reads())
         })

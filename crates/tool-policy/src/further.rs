@@ -117,12 +117,13 @@ pub(super) fn from_elsewhere<'a>(program: &'a Program, rule: &[String], call: &'
     }
     let own: Vec<&String> = choice::operands(program, rule).collect();
     let at = verb(program, rule, &own).filter(|at| is_named(&own[at + 1..]))?;
+    let kind = operands::behind_at(program, rule);
     let is_like_one = |word: &str| {
-        let own = rule.iter().filter(|own| operands::is_from_elsewhere(own));
+        let own = rule.iter().filter(|own| operands::is_from_elsewhere(kind, own));
         own.into_iter().any(|own| Wildcard::words_of(std::slice::from_ref(own)).matches(word))
     };
     let behind = choice::operands(program, call).skip_while(|word| *word != own[at]).skip(1);
-    behind.into_iter().find(|word| operands::is_from_elsewhere(word) && !is_like_one(word))
+    behind.into_iter().find(|word| operands::is_from_elsewhere(kind, word) && !is_like_one(word))
 }
 
 fn from_subcommand<'a, 'b>(program: &Program, rule: &'a [String], call: &'b [String]) -> (&'a [String], &'b [String]) {

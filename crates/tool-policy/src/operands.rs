@@ -4,7 +4,7 @@ use crate::choice;
 use crate::fetch;
 use crate::harmless::TARGET;
 use crate::options::GivenOption;
-use crate::programs::{self, CommandOperands, Effect, Names, Program};
+use crate::programs::{self, BehindAt, CommandOperands, Effect, Names, Program};
 use crate::wildcard::{BREAK, STAR, StarInWord};
 
 /// Identifies operands that lead elsewhere.
@@ -47,7 +47,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Repositories => is_repository_elsewhere(word),
         CommandOperands::Alternatives => word == "+",
         CommandOperands::Added => word.starts_with('+') || is_opened_elsewhere(word),
-        CommandOperands::Specifiers => is_from_elsewhere(word),
+        CommandOperands::Specifiers => is_from_elsewhere(behind_at(program, arguments), word),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
@@ -98,14 +98,30 @@ fn first_operand(arguments: &[String]) -> Option<&String> {
     arguments.get(at).filter(|word| !word.starts_with(STAR))
 }
 
-/// Returns whether a package comes from an address, from a repository, or under another name: `x@npm:y`, `x@a/b`, `a/b`.
-pub(super) fn is_from_elsewhere(word: &str) -> bool {
+/// Returns what stands behind the `@` of a package among these arguments.
+pub(super) fn behind_at(program: &Program, arguments: &[String]) -> BehindAt {
+    let is_beside = |names: Names| arguments.iter().any(|word| programs::contains(names, word));
+    let found = program.behind_at.iter().find(|(names, _)| names.is_empty() || is_beside(names));
+    found.map_or(BehindAt::Tag, |(_, kind)| *kind)
+}
+
+/// Returns whether a package comes from an address, from a repository or a folder, or under another name: `x@npm:y`, `x@a/b`, `a/b`.
+pub(super) fn is_from_elsewhere(behind_at: BehindAt, word: &str) -> bool {
     let (scope, name) = match word.strip_prefix('@').and_then(|scoped| scoped.split_once('/')) {
         Some((scope, name)) => (scope, name),
         None => ("", word),
     };
-    // For npm a version that begins with a dot is a folder.
-    let is_folder = name.split_once('@').is_some_and(|(_, source)| source.starts_with('.'));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |source: &str| source == "latest" || source.split('.').all(is_number);
+    let marked = |source: &str| source.starts_with(|first: char| "^~!=<>".contains(first) || first.is_ascii_digit());
+    let source = name.split_once('@').map(|(_, source)| source.trim()).filter(|source| !source.is_empty());
+    let is_folder = source.is_some_and(|source| match behind_at {
+        // For npm a version that begins with a dot is a folder.
+        BehindAt::Tag => source.starts_with('.'),
+        BehindAt::Place => true,
+        BehindAt::Version => !is_version(source),
+        BehindAt::Constraint => !marked(source) && source != "latest",
+    });
     scope.contains(':') || name.contains([':', '/']) || is_folder
 }
 
@@ -133,11 +149,18 @@ pub(super) fn packages(program: &Program, rule: &[String]) -> Vec<usize> {
     found.into_iter().map(|at| at + 1).collect()
 }
 
-/// Returns whether a star in the name of a package makes it one from elsewhere: `acme-x/evil`, `acme-x@.evil`.
-pub(super) fn leaves_package(star: &StarInWord<'_>) -> bool {
+/// Returns whether a star in the name of a package makes it one from elsewhere: `acme-x/evil`, `acme-x@.evil`. `own`: the words of the rule.
+pub(super) fn leaves_package(program: &Program, own: &[String], star: &StarInWord<'_>) -> bool {
+    // Of a package that is installed besides, no version is one (`uvx --with x@1.2`).
+    let is_besides = [star.previous, star.before].iter().any(|word| word.starts_with("--with") || *word == "-w");
+    let kind = match behind_at(program, own) {
+        BehindAt::Version if is_besides => BehindAt::Place,
+        kind => kind,
+    };
+
     let name = star.before.rsplit([':', '=']).next().unwrap_or_default();
     let text = star.stands_for.split(BREAK).next().unwrap_or_default();
-    !is_from_elsewhere(name) && is_from_elsewhere(&format!("{name}{text}{}", star.behind))
+    !is_from_elsewhere(kind, name) && is_from_elsewhere(kind, &format!("{name}{text}{}", star.behind))
 }
 
 /// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.

@@ -1,6 +1,8 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, PACKAGES, Program, closed};
+use super::{
+    Anywhere, BehindAt, Class, CommandOperands, HarmlessOptions, Names, Options, OptionsEnd, PACKAGES, Program, closed,
+};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -33,6 +35,31 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         options: Options { valued, ..Options::new(&[], "C") },
         harmless: Some(&PNPM),
         ..runs(names)
+    }
+}
+
+const fn project(names: &'static [&'static str], behind_at: &'static [(Names, BehindAt)]) -> Program {
+    Program {
+        subcommands: true,
+        groups: "auth cache env pip python self source tool",
+        starts: Some("run"),
+        package_options: "-w --with --with-editable",
+        alike: PACKAGES,
+        unlike: "build check compile config env export format freeze help info init list lock outdated search show tree venv version",
+        commands: CommandOperands::Specifiers,
+        behind_at,
+        options: Options { valued: "directory extra group index-url project python with", ..Options::NONE },
+        ..closed(Class::Runs, names, &UV)
+    }
+}
+
+const fn runner(names: &'static [&'static str], behind_at: &'static [(Names, BehindAt)]) -> Program {
+    Program {
+        starts: Some(""),
+        commands: CommandOperands::Specifiers,
+        package_options: "-p -w --from --package --with --with-editable",
+        behind_at,
+        ..closed(Class::Runs, names, &RUNNER)
     }
 }
 
@@ -93,6 +120,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: PACKAGES,
         unlike: "check config debug freeze hash help index inspect list search show",
         commands: CommandOperands::Specifiers,
+        behind_at: &[("", BehindAt::Place)],
         options: Options {
             anywhere: Anywhere {
                 flags: "qUv",
@@ -105,17 +133,9 @@ pub(super) const TABLE: &[Program] = &[
         },
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
-    Program {
-        subcommands: true,
-        groups: "auth cache env pip python self source tool",
-        starts: Some("run"),
-        package_options: "-w --with --with-editable",
-        alike: PACKAGES,
-        unlike: "build check compile config env export format freeze help info init list lock outdated search show tree venv version",
-        commands: CommandOperands::Specifiers,
-        options: Options { valued: "directory extra group index-url project python with", ..Options::NONE },
-        ..closed(Class::Runs, &["poetry", "uv"], &UV)
-    },
+    // For `uv tool` alone a version is no folder.
+    project(&["uv"], &[("tool", BehindAt::Version), ("", BehindAt::Place)]),
+    project(&["poetry"], &[("", BehindAt::Constraint)]),
     Program {
         versioned: true,
         options: Options { values: "ox", ..Options::ONE_DASH },
@@ -152,12 +172,8 @@ pub(super) const TABLE: &[Program] = &[
         options: Options { valued: "justfile", ..Options::new(&[], "df") },
         ..closed(Class::Runs, &["just"], &JUST)
     },
-    Program {
-        starts: Some(""),
-        commands: CommandOperands::Specifiers,
-        package_options: "-p -w --from --package --with --with-editable",
-        ..closed(Class::Runs, &["bunx", "uvx"], &RUNNER)
-    },
+    runner(&["bunx"], &[]),
+    runner(&["uvx"], &[("", BehindAt::Version)]),
     Program {
         subcommands: true,
         starts: Some("run"),
@@ -165,6 +181,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "completions ensurepath environment help list",
         commands: CommandOperands::Specifiers,
         package_options: "--preinstall --spec --with",
+        behind_at: &[("", BehindAt::Version)],
         ..closed(Class::Runs, &["pipx"], &PIPX)
     },
 ];

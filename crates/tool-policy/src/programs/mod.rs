@@ -141,6 +141,8 @@ pub(crate) struct Program {
     pub texts: Names,
     /// Options whose value is a package.
     pub package_options: Names,
+    /// What stands behind the `@` of a package, beside one of these words, or always (``). The first one counts. None: a tag, as for npm.
+    pub behind_at: &'static [(Names, BehindAt)],
     /// Options whose value is a list of places. A star in it stands for no further one.
     pub lists: Names,
     /// What an operand is that it takes for a command.
@@ -225,6 +227,19 @@ pub(crate) enum CommandOperands {
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,
+}
+
+/// What may stand behind the `@` of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BehindAt {
+    /// A version or a tag, unless it leads elsewhere: `x@1.2`, `x@next`, and not `x@a/b`.
+    Tag,
+    /// A place, whatever it is: `x@1.2` is a folder.
+    Place,
+    /// A version, or else a place: `x@1.2`, `x@latest`.
+    Version,
+    /// The same, with a mark in front of the version: `x@^1.2`.
+    Constraint,
 }
 
 /// The syntax of a program's arguments.
@@ -578,6 +593,7 @@ impl Program {
         host_options: "",
         texts: "",
         package_options: "",
+        behind_at: &[],
         lists: "",
         commands: CommandOperands::None,
         instructed_by: "",

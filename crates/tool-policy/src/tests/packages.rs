@@ -216,7 +216,9 @@ fn no_star_makes_a_package_that_is_run_a_repository_or_a_folder() {
     ] {
         let call = |package: &str| rule.replace("acme-*", package);
         let refused = others.map(call);
-        let granted = ["acme-x", "acme-x@1.2"].map(call);
+        // For `uv run`, and for what is installed besides, that is a folder of this name.
+        let is_place = rule.starts_with("uv run") || rule.contains("--with");
+        let granted = ["acme-x", if is_place { "acme-x" } else { "acme-x@1.2" }].map(call);
         families(&[(rule, &granted.each_ref().map(String::as_str), &refused.each_ref().map(String::as_str))]);
         let covers = |child: &str| {
             let pattern = |rule: &str| ToolPattern::parse(&format!("Bash({rule})")).unwrap();
@@ -255,6 +257,65 @@ fn a_version_of_a_package_is_no_folder() {
             )]);
         }
     }
+}
+
+/// For pip and its like whatever stands behind the `@` is a folder or an address, but for a version of a tool.
+#[test]
+fn behind_the_at_of_a_python_package_is_a_place() {
+    const PLACES: [&str; 10] = [
+        "acme-x@evil",
+        "acme-x@evil.d",
+        "acme-x@./evil",
+        "acme-x@1.",
+        "acme-x@1..0",
+        "acme-x@1.0rc",
+        "acme-x@latest.d",
+        "acme-x[a]@evil",
+        "acme-x␣@␣evil",
+        "acme-x@␣evil",
+    ];
+    for (rule, is_version) in [
+        ("pip install acme-*", false),
+        ("pip3 download acme-*", false),
+        ("pipx install acme-*", true),
+        ("pipx run --spec acme-* x", true),
+        ("pipx run acme-*", true),
+        ("poetry add acme-*", true),
+        ("python3 -m pip install acme-*", false),
+        ("uv add acme-*", false),
+        ("uv add --dev acme-*", false),
+        ("uv pip install acme-*", false),
+        ("uv run --with acme-* x", false),
+        ("uv run --with=acme-* x", false),
+        ("uv tool install acme-*", true),
+        ("uv tool run --from acme-* x", true),
+        ("uv tool run --with acme-* x", false),
+        ("uv tool run acme-*", true),
+        ("uvx --from acme-* x", true),
+        ("uvx --with acme-* x", false),
+        ("uvx --with=acme-* x", false),
+        ("uvx acme-*", true),
+    ] {
+        let call = |package: &str| rule.replace("acme-*", package);
+        let places = if rule.starts_with("poetry") {
+            vec!["acme-x@evil", "acme-x@.evil", "acme-x@evil/x"]
+        } else {
+            PLACES.to_vec()
+        };
+        let mut refused: Vec<String> = places.into_iter().map(call).collect();
+        let versions = ["acme-x@1.2", "acme-x@0.4.1", "acme-x@latest"].map(call);
+        let (mut granted, mut others) = (vec![call("acme-x")], versions.to_vec());
+        (if is_version { &mut granted } else { &mut refused }).append(&mut others);
+        let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
+        families(&[(rule, &granted, &refused.iter().map(String::as_str).collect::<Vec<_>>())]);
+    }
+    families(&[
+        ("uv pip install acme-*", &["uv pip install acme-x==1.0"], &["uv pip install acme-x acme-y@evil"]),
+        ("uv pip install acme-x@evil*", &["uv pip install acme-x@evil"], &[]),
+        ("uvx acme-x@*", &["uvx acme-x@1.2"], &["uvx acme-x@evil", "uvx acme-x@1.x"]),
+        ("poetry add acme-*", &["poetry add acme-x@^1.2", "poetry add acme-x@~1"], &[]),
+        ("bunx acme-*", &["bunx acme-x@next"], &[]),
+    ]);
 }
 
 /// Nothing but the package manager reads them.
