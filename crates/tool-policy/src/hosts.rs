@@ -54,7 +54,7 @@ pub(super) fn stays_within(program: &Program, star: &StarInWord<'_>, only_reads:
         && star.stands_for.starts_with('@')
         && !is_text(program, star.previous);
     let is_other = program.commands == CommandOperands::Specifiers && is_renamed(star);
-    if gives_file || is_other || star.stands_for.contains("://") {
+    if gives_file || is_other || star.stands_for.contains("://") || leaves_path(star) {
         return false;
     }
     in_host(program, star).unwrap_or_else(text).allows(star)
@@ -72,7 +72,13 @@ pub(super) fn stays_within_option(program: &Program, star: &StarInWord<'_>) -> b
         true => fetch::climbs(text),
         false => star.behind.is_empty() && !rest.is_empty() && !text.is_empty() && !text.starts_with(['/', ':']),
     });
-    !is_option || (!gives_file && !leaves && in_host(program, star).is_none_or(|text| text.allows(star)))
+    !is_option
+        || (!gives_file && !leaves && !leaves_path(star) && in_host(program, star).is_none_or(|text| text.allows(star)))
+}
+
+/// Returns whether a star in the path of an address takes what the rule has behind it out of that path.
+fn leaves_path(star: &StarInWord<'_>) -> bool {
+    star.before.contains("://") && fetch::cuts_path(star)
 }
 
 /// Returns whether a package comes from elsewhere, under the name that the rule says: `acme-x@npm:evil`, or from a file (`acme-x.tgz`).

@@ -5,7 +5,7 @@
 //! verbatim.
 
 use crate::request::clipped;
-use crate::wildcard::{STAR, Wildcard};
+use crate::wildcard::{STAR, StarInWord, Wildcard};
 
 /// The parts of an address.
 struct AddressParts<'a> {
@@ -76,7 +76,9 @@ impl<'a> AddressRules<'a> {
         if before_path.contains('@') || !self.spelled.iter().any(host) {
             return Some(format!("`{shown}` is on another host than the rule names"));
         }
-        let named = |(spelled, wildcard): &(&str, Wildcard)| is_host_of(spelled, &parts) && wildcard.matches(address);
+        let named = |(spelled, wildcard): &(&str, Wildcard)| {
+            is_host_of(spelled, &parts) && wildcard.matches(address) && keeps_path(wildcard, address)
+        };
         (!self.spelled.iter().any(named)).then(|| format!("`{shown}` is not the address that the rule names"))
     }
 
@@ -89,7 +91,10 @@ impl<'a> AddressRules<'a> {
         let covers = |(spelled, wildcard): &(&str, Wildcard)| {
             let outer = AddressParts::of(spelled);
             let scheme = outer.scheme == parts.scheme || !parts.is_elsewhere();
-            scheme && Host::of(&outer).covers(&Host::of(&parts)) && wildcard.covers(&Wildcard::name(inner))
+            scheme
+                && Host::of(&outer).covers(&Host::of(&parts))
+                && wildcard.covers(&Wildcard::name(inner))
+                && (*spelled == inner || keeps_path(wildcard, inner))
         };
         if self.any { !parts.is_elsewhere() } else { self.spelled.iter().any(covers) }
     }
@@ -198,6 +203,27 @@ pub(crate) fn climbs(path: &str) -> bool {
     plain.push_str(rest);
     // A part may also end where the path does: `-v /srv/..:/data`, `x/..?ref=main`.
     plain.split(['/', '\\']).any(|part| part.split([';', ':', ',', '?', '#', '&', '=']).next() == Some(".."))
+}
+
+/// Returns whether each star of an address leaves the text behind it in the path.
+fn keeps_path(rule: &Wildcard, address: &str) -> bool {
+    rule.matches_within_words(address, |star| !cuts_path(star))
+}
+
+/// Returns whether a star in an address makes a query or a fragment of the text that the rule has behind it (`https://h/repos/*/labels` and
+/// `repos/x#/labels`), plain or escaped. At the end of its word it may begin one.
+pub(crate) fn cuts_path(star: &StarInWord<'_>) -> bool {
+    let text = star.stands_for.to_ascii_lowercase();
+    // `%25` is a `%` for programs that unescape twice.
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let text = parts.fold(first, |text, part| format!("{text}%{}", part.trim_start_matches("25")));
+    let ends = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
+    !star.behind.is_empty()
+        && match star.before.contains('?') {
+            true => ends(&["#"]),
+            false => ends(&["?", "#", ";", "%3f", "%23", "%3b"]),
+        }
 }
 
 /// Returns whether programs read a text as an address on the web. Without a scheme they guess one by the host's name.

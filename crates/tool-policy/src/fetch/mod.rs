@@ -5,7 +5,7 @@ mod address;
 mod header;
 
 use address::AddressRules;
-pub(crate) use address::climbs;
+pub(crate) use address::{climbs, cuts_path};
 
 use crate::options::GivenOption;
 use crate::programs::{self, Effect, FLAGS, FetchOptions, Names, Syntax, VALUED, contains};

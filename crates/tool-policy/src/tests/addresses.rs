@@ -361,3 +361,51 @@ fn a_star_stands_for_no_settings_and_no_address_of_files() {
         ("ack --nopager *", &["ack --nopager x"], &["ack --nopager --ackrc=x y", "ack --nopager --pager=x y"]),
     ]);
 }
+
+/// A server gets neither a fragment nor, as a part of the path, a query.
+#[test]
+fn the_words_of_a_rule_behind_a_star_stay_in_the_path() {
+    for (rule, name) in [
+        ("curl -X DELETE https://api.acme.com/repos/*/labels/bot", "x"),
+        ("curl --url https://api.acme.com/repos/*/labels", "x"),
+        ("curl https://api.acme.com/users/*/status", "x"),
+        ("curl https://api.acme.com/v*/status/*", "1"),
+        ("docker build https://github.com/acme/*/x.git", "x"),
+        ("git clone --depth 1 https://github.com/acme/*.git", "x"),
+        ("git clone https://github.com/acme/*.git", "x"),
+        ("git fetch https://github.com/acme/*/bot main", "x"),
+        ("git ls-remote https://github.com/acme/*/bot", "x"),
+        ("git push https://github.com/acme/*/bot main", "x"),
+        ("git remote add up https://github.com/acme/*/bot", "x"),
+        ("kubectl apply -f https://acme.com/*/x.yaml", "x"),
+        ("npm install https://acme.com/*.tgz", "x"),
+        ("pip install https://acme.com/*.whl", "x"),
+        ("wget --max-redirect=0 --method=DELETE https://acme.com/*/x", "x"),
+        ("wget --max-redirect=0 https://acme.com/*.json", "x"),
+    ] {
+        let call = |text: &str| rule.replacen('*', text, 1).replace('*', "y");
+        let cuts = ["?", "?a=", "#", "#/", "y#", "/y?z", "%23", "%3f", "%3Fa", "%2523", "%252525233", "%3b", ";a="];
+        let refused = cuts.map(|cut| call(&format!("{name}{cut}")));
+        families(&[(rule, &[&call(name)], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("curl https://acme.com/*/x", &["curl https://acme.com/23x/x", "curl https://acme.com/253b%20/x"], &[]),
+        // At the end of its word a star stands for a query, and so does one that is in it.
+        ("curl https://acme.com/x/*", &["curl https://acme.com/x/y?z=1#a", "curl https://acme.com/x/y;z"], &[]),
+        ("curl https://acme.com/*/x*", &["curl https://acme.com/a/x?z=1"], &["curl https://acme.com/a?/x"]),
+        (
+            "curl https://acme.com/x?q=*'&n=1'",
+            &["curl https://acme.com/x?q=a?b;c%23&n=1"],
+            &["curl https://acme.com/x?q=a#&n=1"],
+        ),
+        ("git clone https://github.com/acme/*?x", &["git clone https://github.com/acme/a?x"], &[]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    let maker = "Bash(curl https://acme.com/users/*/status*)";
+    assert!(covers(maker, "Bash(curl https://acme.com/users/x/status*)"));
+    assert!(!covers(maker, "Bash(curl https://acme.com/users/x?/status*)"));
+    assert!(!covers(maker, "Bash(curl https://acme.com/users/x#/status)"));
+    let maker = "Bash(git clone https://acme.com/*/x *)";
+    assert!(!covers(maker, "Bash(git clone https://acme.com/a#/x)"));
+}
