@@ -51,7 +51,8 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
             () => takes_next_anywhere(program, option),
         }
     };
-    let is_operand = |(word, place): (&String, Place)| match word.starts_with('-') {
+    // A `-` alone is the standard input, or another name.
+    let is_operand = |(word, place): (&String, Place)| match word.len() > 1 && word.starts_with('-') {
         true => place.behind_dashes,
         false => place.own || place.behind_dashes,
     };

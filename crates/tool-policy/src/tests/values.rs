@@ -167,3 +167,28 @@ fn a_star_behind_an_option_that_no_table_has_stands_for_its_value_only() {
     }
     assert!(checked > 300, "{checked}");
 }
+
+/// Alone it is the standard input, the branch before, or a package.
+#[test]
+fn a_dash_alone_is_an_operand() {
+    for (rule, call) in [
+        ("cargo install acme-*", "cargo install acme-x"),
+        ("docker rm web-*", "docker rm web-1"),
+        ("gh gist create out/*", "gh gist create out/a"),
+        ("gh release upload v1 dist/*", "gh release upload v1 dist/a"),
+        ("git branch -D bot/*", "git branch -D bot/x"),
+        ("git checkout bot/*", "git checkout bot/x"),
+        ("git cherry-pick bot/*", "git cherry-pick bot/x"),
+        ("git merge bot/*", "git merge bot/x"),
+        ("git push origin bot/*", "git push origin bot/x"),
+        ("kubectl delete pod web-*", "kubectl delete pod web-1"),
+        ("kubectl set env deploy/web A=*", "kubectl set env deploy/web A=1"),
+        ("npm install --prefix *", "npm install --prefix site"),
+        ("npm install acme-*", "npm install acme-x"),
+        ("pip install acme-*", "pip install acme-x"),
+        ("systemctl restart bot-*", "systemctl restart bot-1"),
+        ("tmux new -d -s bot-*", "tmux new -d -s bot-1"),
+    ] {
+        families(&[(rule, &[call], &[&format!("{call} -"), &format!("{call} -- -"), &format!("{call} - -q")])]);
+    }
+}
