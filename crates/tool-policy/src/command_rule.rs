@@ -346,6 +346,7 @@ impl CommandRule {
         let own = words.words();
         let script = options::script_operand(entry, &own);
         let packages = operands::packages(entry, &own);
+        let places = hosts::operands(entry, &own);
         // Each letter may be a command or a flag (`s/a/b/*`), save where marks quote it.
         let is_plain = |star: &StarInWord<'_>| {
             let (is_quoted, has_flags) = (is_quoted(star), is_of_flags(star));
@@ -362,6 +363,7 @@ impl CommandRule {
             let may_quote = entry.quotes_by_any_mark && is_code;
             (!may_quote || is_plain(star))
                 && !(packages.contains(&star.at) && operands::leaves_package(entry, &own, star))
+                && (!places.contains(&star.at) || hosts::stays_in_host(star))
                 && (!holds_statements || is_part_of_statement(entry, star))
                 && hosts::stays_within(entry, star, || self.only_reads())
         })

@@ -1,6 +1,7 @@
 //! Stars within words that may name a place: a host, a repository, an image. They stand for a part of its name, and for nothing that
 //! leads elsewhere.
 
+use crate::choice;
 use crate::fetch;
 use crate::programs::{self, Class, CommandOperands, Program};
 use crate::wildcard::{BREAK, StarInWord, plain};
@@ -17,6 +18,12 @@ enum Text {
     Name(&'static str),
     /// [`plain`] text without these marks, and without a list.
     PlainWithout(&'static str),
+    /// The same without an `@` and, up to a `:` or a `/`, without a dot.
+    OneLabel,
+    /// The same, with digits and dots only in front of those marks.
+    Numbers,
+    /// Letters, digits and `_-`.
+    Label,
 }
 
 /// Marks of an address behind its host. A `,` would be the end of it.
@@ -25,7 +32,16 @@ const OF_ADDRESS: &str = "/:=%+~@";
 impl Text {
     fn allows(self, star: &StarInWord<'_>) -> bool {
         let is_letter = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+        // A place is no further one.
+        if matches!(self, Self::OneLabel | Self::Numbers) {
+            let host = star.stands_for.split([':', '/']).next().unwrap_or_default();
+            let is_number = host.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+            let keeps = if matches!(self, Self::Numbers) { is_number } else { !host.contains('.') };
+            return keeps && Self::PlainWithout("@").allows(star);
+        }
         let may_hold = |letter: char| match self {
+            Self::OneLabel | Self::Numbers => false,
+            Self::Label => is_letter(letter) && letter != '.',
             Self::Any => true,
             Self::WordsWithout(marks) => !marks.contains(letter),
             Self::Item => !":;,".contains(letter) && letter != BREAK,
@@ -116,11 +132,66 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
         }
     };
     if program.host_options.split_whitespace().any(is_value) {
-        return Some(Text::Name(""));
+        let is_attached = before.starts_with('-') && !previous.ends_with(before);
+        let value = before.split_once('=').map_or(before, |(_, value)| value);
+        return Some(match is_attached && !before.contains('=') {
+            true => Text::Name(""),
+            false => of_name(value, behind),
+        });
     }
     // `https://*.acme.com/x`, `https://*@acme.com/x`
     let (_, host) = before.split_once("://").filter(|(_, host)| !host.contains('/') && !behind.is_empty())?;
-    Some(Text::Name(if behind.starts_with('@') && !host.contains(':') { ":" } else { "" }))
+    let is_user = behind.split(['/', ':']).next().is_some_and(|name| name.contains('@'));
+    Some(match is_user {
+        true => Text::Name(if behind.starts_with('@') && !host.contains(':') { ":" } else { "" }),
+        false => of_name(host.rsplit('@').next().unwrap_or(host), behind),
+    })
+}
+
+/// Returns what a star in the name of a host may stand for. Without a dot behind it, one in it would be followed by the domain of anybody
+/// (`bot-*` and `bot-1.evil.com`).
+fn of_name(before: &str, behind: &str) -> Text {
+    if is_any_host(before, behind) {
+        return Text::Name("");
+    }
+    if is_number(before) { Text::Numbers } else { Text::Label }
+}
+
+/// Returns whether a star in the name of a host stands for dots: for the whole name, or in front of a dot of the rule.
+fn is_any_host(before: &str, behind: &str) -> bool {
+    before.is_empty() || behind.split([':', '/', '?', '#']).next().is_some_and(|host| host.contains('.'))
+}
+
+fn is_number(before: &str) -> bool {
+    before.contains('.') && before.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+}
+
+/// Returns whether a star in a host with its port stands for a part of the name that the rule gives it, and not for a domain behind that.
+pub(super) fn stays_in_host(star: &StarInWord<'_>) -> bool {
+    let name = star.before.rsplit('@').next().unwrap_or_default();
+    let is_port = name.contains([':', '[', '/']);
+    if is_port || is_any_host(name, star.behind) {
+        return true;
+    }
+    let host = star.stands_for.split([':', '/', BREAK]).next().unwrap_or_default();
+    let may_hold = |letter: char| letter != '.' || is_number(name);
+    let is_numeric = host.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+    host.chars().all(may_hold) && (!is_number(name) || is_numeric)
+}
+
+/// Returns the indices of a rule's words that may be a host: the first operand, or that of a subcommand.
+pub(super) fn operands(program: &Program, rule: &[String]) -> Vec<usize> {
+    let Some((_, arguments)) = rule.split_first() else { return Vec::new() };
+    let begins = |verbs: &str| match verbs.is_empty() {
+        true => Some(0),
+        false => {
+            let is_one = |word: &String| verbs.split_whitespace().any(|verb| verb == word);
+            arguments.iter().position(is_one).map(|at| at + 1)
+        }
+    };
+    let from = program.host_of.and_then(begins);
+    let found = from.map_or_else(Vec::new, |from| choice::first_operands(program, arguments, from));
+    found.into_iter().map(|at| at + 1).collect()
 }
 
 /// Returns what a star in an option or in its value may stand for. `None`: it is in an operand.
@@ -158,7 +229,13 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
     // `git@*.acme.com:x`, `deploy@web*`. The last `@` counts.
     let host = before.rsplit_once('@').filter(|(user, _)| !user.is_empty()).map(|(_, host)| host);
     if host.is_some_and(|host| !host.contains(['/', ':'])) {
-        return if behind.is_empty() { Text::PlainWithout("@") } else { Text::Name("") };
+        return match (behind.is_empty(), is_any_host(host.unwrap_or_default(), behind)) {
+            (true, true) => Text::PlainWithout("@"),
+            (false, true) => Text::Name(""),
+            (true, false) if is_number(host.unwrap_or_default()) => Text::Numbers,
+            (true, false) => Text::OneLabel,
+            (false, false) => of_name(host.unwrap_or_default(), behind),
+        };
     }
     // `*@acme.com`
     if behind.starts_with('@') && before.is_empty() {
@@ -167,7 +244,8 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
     let is_head = !before.contains(['/', ':', '=']);
     match program.commands {
         // A file of this machine may be in a folder.
-        CommandOperands::Remote if is_head => Text::Name(if behind.contains(':') { "" } else { "/" }),
+        CommandOperands::Remote if is_head && behind.contains(':') => of_name(before, behind),
+        CommandOperands::Remote if is_head => Text::Name("/"),
         CommandOperands::Fetched if is_head => Text::Name(""),
         CommandOperands::Fetched if before.contains("://") => Text::Name(OF_ADDRESS),
         CommandOperands::Contexts if is_head => Text::Name(if behind.is_empty() { ":" } else { "" }),

@@ -4,6 +4,7 @@
 //! the rest consists of characters that nothing expands and that end no host. Every other address must be in the rule
 //! verbatim.
 
+use crate::hosts;
 use crate::request::clipped;
 use crate::wildcard::{STAR, StarInWord, Wildcard};
 
@@ -125,12 +126,15 @@ impl<'a> Host<'a> {
     /// Returns whether an address is on this host.
     fn has(&self, address: &AddressParts<'_>) -> bool {
         let Host { who, name, .. } = Host::of(address);
-        who == self.who && is_host(&name) && self.names(&name).any(|(named, name)| named.matches(name))
+        who == self.who && is_host(&name) && self.names(&name).any(|(named, name)| is_named(&named, name))
     }
 
     /// Returns whether this stands for every host for which `other` stands.
     fn covers(&self, other: &Self) -> bool {
-        other.who == self.who && self.names(&other.name).any(|(named, name)| named.covers(&Wildcard::name(name)))
+        let covers = |(named, name): (Wildcard, &str)| {
+            named.covers(&Wildcard::name(name)) && (self.name == name || is_named(&named, name))
+        };
+        other.who == self.who && self.names(&other.name).any(covers)
     }
 
     /// Returns the comparable forms: the name, and the name without its port.
@@ -140,6 +144,11 @@ impl<'a> Host<'a> {
         let named = Wildcard::name(&self.name);
         std::iter::once(asked).chain(bare).map(move |name| (named.clone(), name))
     }
+}
+
+/// Returns whether a name is one for which a rule's name stands.
+fn is_named(named: &Wildcard, name: &str) -> bool {
+    named.matches(name) && named.matches_within_words(name, hosts::stays_in_host)
 }
 
 /// Returns whether an address is on the host of a rule's address.

@@ -137,6 +137,8 @@ pub(crate) struct Program {
     pub joins_from: Option<usize>,
     /// Options whose value is a host.
     pub host_options: Names,
+    /// The subcommands whose first operand is a host. Empty: that of every call.
+    pub host_of: Option<Names>,
     /// Options whose value is a text, which leads nowhere (`-m MESSAGE`).
     pub texts: Names,
     /// Options whose value is a package.
@@ -591,6 +593,7 @@ impl Program {
         closed: false,
         joins_from: None,
         host_options: "",
+        host_of: None,
         texts: "",
         package_options: "",
         behind_at: &[],

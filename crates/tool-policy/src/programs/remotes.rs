@@ -16,12 +16,19 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         commands: CommandOperands::Remote,
         options: Options::new(&[], "bcDFiJloPRSsX"),
-        ..closed(Class::Unknown, &["scp", "sftp"], &SCP)
+        ..closed(Class::Unknown, &["scp"], &SCP)
+    },
+    Program {
+        commands: CommandOperands::Remote,
+        host_of: Some(""),
+        options: Options::new(&[], "bcDFiJloPRSsX"),
+        ..closed(Class::Unknown, &["sftp"], &SCP)
     },
     Program {
         local_sockets: true,
         joins_from: Some(1),
         host_options: "-J",
+        host_of: Some(""),
         starts: Some(""),
         options: Options::new(&[], "BbcDEeFIiJLlmOopPQRSWw"),
         own_operand: true,

@@ -18,6 +18,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
+        host_of: Some("login logout"),
         texts: "-e -l -m --author --env --filter --format --label --message",
         container: Some(&CONTAINER),
         commands: CommandOperands::Contexts,

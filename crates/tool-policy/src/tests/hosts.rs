@@ -580,3 +580,61 @@ fn a_long_word_is_not_searched_for_a_second_star() {
     let call = format!("scp web-1:out/{} .", "a:".repeat(100_000));
     families(&[("scp web-*:out/* .", &["scp web-1:out/a:b ."], &[&call])]);
 }
+
+/// The name of a host goes on with a domain behind a dot, and that domain may be anybody's.
+#[test]
+fn a_star_in_a_host_stands_for_no_dot_without_one_behind_it() {
+    for (rule, name) in [
+        ("curl https://web-*/status", "web-1"),
+        ("curl https://web-*:8080/status", "web-1"),
+        ("docker -H tcp://web-*:2375 ps", "web-1"),
+        ("docker login registry*", "registry1"),
+        ("git clone deploy@web-*:acme/x", "web-1"),
+        ("git clone https://web-*/acme/x", "web-1"),
+        ("git clone ssh://git@web-*/acme/x", "web-1"),
+        ("git push deploy@web-*:acme/x main", "web-1"),
+        ("psql -h db-* app", "db-1"),
+        ("psql --host=db-* app", "db-1"),
+        ("rsync -a out/ bot-*:/srv/", "bot-1"),
+        ("rsync -a out/ deploy@bot-*:/srv/", "bot-1"),
+        ("rsync -a out/ deploy@bot-*", "bot-1"),
+        ("scp -r out/a bot-*:/srv/", "bot-1"),
+        ("scp out/a bot-*:/srv/", "bot-1"),
+        ("scp out/a deploy@bot-*:/srv/", "bot-1"),
+        ("sftp bot-*", "bot-1"),
+        ("ssh -p 22 bot-* uptime", "bot-1"),
+        ("ssh bot-* uptime", "bot-1"),
+        ("ssh bot-*", "bot-1"),
+        ("ssh deploy@bot-* uptime", "bot-1"),
+        ("wget --max-redirect=0 https://web-*/status", "web-1"),
+    ] {
+        let call = |host: &str| rule.replace(&format!("{}*", name.trim_end_matches('1')), host);
+        assert!(!call(name).contains('*'), "{rule}");
+        let refused = [format!("{name}.evil.com"), format!("{name}.evil"), format!("{name}.")].map(|host| call(&host));
+        families(&[(rule, &[&call(name)], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("curl https://*.acme.com/x", &["curl https://a.b.acme.com/x"], &[]),
+        ("curl https://*/x", &["curl https://a.b.com/x"], &[]),
+        ("curl http://10.0.*/x", &["curl http://10.0.1.7/x"], &["curl http://10.0.evil.com/x"]),
+        ("docker login registry.acme*", &["docker login registry.acme1"], &["docker login registry.acme.evil.com"]),
+        ("git clone https://*/acme/x", &["git clone https://a.b.com/acme/x"], &[]),
+        ("rsync -a out/ web-*.acme.com:/srv/", &["rsync -a out/ web-1.eu.acme.com:/srv/"], &[]),
+        ("rsync -a out/ bot:/srv/*", &["rsync -a out/ bot:/srv/a.b"], &[]),
+        ("scp out/a.* bot:/srv", &["scp out/a.b.c bot:/srv"], &[]),
+        ("scp out/a *:/srv", &["scp out/a a.b.com:/srv"], &[]),
+        ("scp out/a deploy@*:/srv", &["scp out/a deploy@a.b.com:/srv"], &[]),
+        ("ssh * uptime", &["ssh a.b.com uptime"], &[]),
+        ("ssh 10.0.0.* uptime", &["ssh 10.0.0.7 uptime"], &["ssh 10.0.0.evil.com uptime"]),
+        ("ssh deploy@10.0.0.* uptime", &["ssh deploy@10.0.0.7 uptime"], &["ssh deploy@10.0.0.evil.com uptime"]),
+        ("ssh web cat log-*", &["ssh web cat log-1.txt"], &[]),
+        ("ssh web-*.acme.com uptime", &["ssh web-1.eu.acme.com uptime"], &[]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    for rule in ["scp out/a bot-*:/srv/", "ssh bot-* uptime", "curl https://bot-*/x", "curl https://bot-*/x*"] {
+        let child = |host: &str| format!("Bash({})", rule.replace("bot-*", host));
+        assert!(covers(&format!("Bash({rule})"), &child("bot-1")), "{rule}");
+        assert!(!covers(&format!("Bash({rule})"), &child("bot-1.evil.com")), "{rule}");
+    }
+}
