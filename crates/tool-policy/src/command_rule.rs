@@ -79,8 +79,10 @@ impl CommandRule {
         let mut rule =
             Self::compiled(&Wildcard::command(specifier), Wildcard::command_in_doubt(specifier), application);
         // Of a program that starts others, each star in front of their words stands for one word.
-        let words = rule.line(&rule.words);
-        rule.started = options::started(&words)
+        let words = options::line(&rule.words);
+        let started = if rule.program().is_some() { options::started(&words) } else { Vec::new() };
+        rule.started = started
+            .into_iter()
             .map(|at| {
                 let command = Wildcard::words_of(&words[at..]);
                 (at, Self::compiled(&command, command.clone(), application))
@@ -207,15 +209,6 @@ impl CommandRule {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// Returns words as its program passes them on: split at blanks, if it joins them to a line.
-    fn line(&self, words: &[String]) -> Vec<String> {
-        let joins = self.program().is_some_and(|program| programs::by_base_name(program).joins_from.is_some());
-        match joins {
-            true => words.iter().flat_map(|word| word.split_whitespace()).map(ToOwned::to_owned).collect(),
-            false => words.to_vec(),
-        }
-    }
-
     /// Returns the rule's options for which a `*` does not stand.
     pub(super) fn spelled(&self, program: &str) -> Vec<GivenOption> {
         options::guarded(program, self.arguments())
@@ -251,7 +244,7 @@ impl CommandRule {
         if self.started.is_empty() {
             return Vec::new();
         }
-        let line = self.line(words);
+        let line = options::line(words);
         let from = |at: usize| line.get(at..).unwrap_or_default().to_vec();
         self.started.iter().map(|(at, rule)| (rule, from(*at))).collect()
     }

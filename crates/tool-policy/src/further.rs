@@ -186,7 +186,8 @@ fn verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
         }
         None => word.starts_with('-') && word.contains(['c', 'C', 'd', 'D', 'f', 'm', 'M']),
     };
-    let is_of_refs = program.is_git() && own.first().is_some_and(|word| ["branch", "tag"].contains(&word.as_str()));
+    let is_of_refs =
+        program.is_git() && own.first().is_some_and(|word| ["branch", "replace", "tag"].contains(&word.as_str()));
     if is_of_refs {
         return rule.iter().any(overwrites).then_some(0);
     }
@@ -204,9 +205,9 @@ fn listed_verb(program: &Program, own: &[&String]) -> Option<usize> {
     (0..own.len()).find(|at| lists.iter().any(|list| is_listed(list, own, *at)))
 }
 
-/// Returns the index of a subcommand that no table has, of a program with [`Program::unlike`].
+/// Returns the index of a subcommand that no table has.
 fn unknown_verb(program: &Program, rule: &[String], own: &[&String]) -> Option<usize> {
-    if program.unlike.is_empty() {
+    if program.unlike.is_empty() && !program.is_git() {
         return None;
     }
     let is_group = |at: &usize| match own[..=*at] {
@@ -218,7 +219,10 @@ fn unknown_verb(program: &Program, rule: &[String], own: &[&String]) -> Option<u
     own.get(at).filter(|verb| !verb.contains(STAR))?;
     let is_known = |at: usize| {
         let is_started = program.starts.is_some_and(|verbs| programs::contains(verbs, own[at]));
-        is_started || is_listed(program.unlike, own, at)
+        // `bun main.ts`
+        let is_script = program.class == Class::Runs && at == 0 && own[at].contains(['.', '/', ':']);
+        let is_of_git = program.is_git() && git::is_own(own[0]);
+        is_started || is_script || is_of_git || is_listed(program.unlike, own, at)
     };
     // Behind an option that may have a value.
     let is_behind = rule.first().is_some_and(|word| word.starts_with('-')) && (at..own.len()).any(is_known);

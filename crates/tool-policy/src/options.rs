@@ -115,9 +115,40 @@ fn brings_named(program: &Program, arguments: &[String]) -> bool {
     program.brings.is_some_and(brings) && arguments.iter().enumerate().any(names_file)
 }
 
-/// Returns the indices of the words that a program may start as a command: every known program among a rule's words, behind the
-/// subcommand that starts one (`docker exec web find .`), or behind `-m` (`python3 -m pytest`).
-pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
+/// Returns a call as its program passes it on: `-mpip` as `-m pip`, `pnpm@9` as `pnpm`, `git push` behind `git-push`, and each word split at
+/// blanks, if the program joins its words to a line.
+pub(super) fn line(words: &[String]) -> Vec<String> {
+    let Some(program) = words.first() else { return Vec::new() };
+    let entry = programs::by_base_name(program);
+    let parts: Vec<String> = match entry.joins_from {
+        Some(_) => words.iter().flat_map(|word| word.split_whitespace()).map(ToOwned::to_owned).collect(),
+        None => words.to_vec(),
+    };
+    let (mut runs_modules, mut runs_packages): (Option<&Program>, bool) = (None, false);
+    let mut out = Vec::new();
+    for (at, word) in parts.into_iter().enumerate() {
+        if let Some((option, name)) = runs_modules.and_then(|program| attached_module(program, &word)) {
+            out.extend([option.to_owned(), name.to_owned()]);
+            continue;
+        }
+        let name = word.split('@').next().filter(|name| runs_packages && programs::is_known(name));
+        let word = name.map(ToOwned::to_owned).unwrap_or(word);
+        let entry = programs::by_base_name(&word);
+        runs_modules = Some(entry).filter(|entry| programs::contains(entry.options.naming_code, "-m")).or(runs_modules);
+        runs_packages |= entry.commands == CommandOperands::Specifiers && entry.starts.is_some();
+        let split = git::split(&word).filter(|[_, name]| git::is_own(name) && (at == 0 || word.contains('/')));
+        out.push(word);
+        out.extend(split.into_iter().flatten());
+    }
+    out
+}
+
+/// Returns the indices of the words of a [`line`] that a program may start as a command: every known program among a rule's words, behind
+/// the subcommand that starts one (`docker exec web find .`), or behind `-m` (`python3 -m pytest`).
+pub(super) fn started(rule: &[String]) -> Vec<usize> {
+    if rule.first().and_then(|program| git::split(program)).is_some_and(|[_, name]| git::is_own(&name)) {
+        return vec![1];
+    }
     let entry = rule.first().map(|program| programs::by_base_name(program));
     let verbs = entry.and_then(|entry| entry.starts);
     let begins = |verbs: Names| match verbs.is_empty() {
@@ -130,7 +161,7 @@ pub(super) fn started(rule: &[String]) -> impl Iterator<Item = usize> {
     let is_own =
         entry.is_some_and(|entry| entry.own_operand) && rule.get(from).is_some_and(|word| !word.starts_with('-'));
     let from = from + usize::from(is_own);
-    (from..rule.len()).filter(|at| programs::is_known(&rule[*at]))
+    (from..rule.len()).filter(|at| programs::is_known(&rule[*at])).collect()
 }
 
 /// Returns the index of the module that an interpreter runs, behind `-m` and options in front of it.
@@ -154,14 +185,17 @@ fn of_attached_module(program: &Program, arguments: &[String]) -> Vec<GivenOptio
     if !programs::contains(program.options.naming_code, "-m") {
         return Vec::new();
     }
-    let attached = |word: &String| {
-        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-        let end = letters.find(|letter| program.options.values.contains(letter))?;
-        letters[end..].strip_prefix('m').filter(|name| programs::is_known(name)).map(ToOwned::to_owned)
-    };
     // A word in front of it may be the value of an option, so none ends the search.
-    let module = arguments.iter().enumerate().find_map(|(at, word)| Some((at, attached(word)?)));
-    module.map(|(at, name)| guarded(&name, &arguments[at + 1..])).unwrap_or_default()
+    let module = arguments.iter().enumerate().find_map(|(at, word)| Some((at, attached_module(program, word)?.1)));
+    module.map(|(at, name)| guarded(name, &arguments[at + 1..])).unwrap_or_default()
+}
+
+/// Returns the option, and the name of a known module behind it in the same word: `-Im` and `pip` of `-Impip`.
+fn attached_module<'a>(program: &Program, word: &'a str) -> Option<(&'a str, &'a str)> {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let end = letters.find(|letter| program.options.values.contains(letter))?;
+    let name = letters[end..].strip_prefix('m').filter(|name| programs::is_known(name))?;
+    Some((&word[..word.len() - name.len()], name))
 }
 
 /// Returns whether no step of the targets that a rule names must wait for another one, or the rule names none.

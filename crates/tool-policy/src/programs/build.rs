@@ -101,6 +101,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         alike: PACKAGES,
+        unlike: "b bench build c check clean clippy config d doc fix fmt help llvm-cov metadata miri nextest r run rustc rustdoc search t test \
+            tree verify-project version",
         valued_by: &[("binstall install", "--version --vers")],
         options: Options { valued: "features jobs", ..Options::new(&[], "CFjpZ") },
         ..tool(&["cargo"], &CARGO, "")
@@ -109,6 +111,8 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "mod telemetry tool work",
         alike: "download get install run",
+        unlike: "bug build clean cover doc edit env fix fmt generate graph help init list pprof sync test tidy trace use vendor verify \
+            version vet why",
         options: Options { valued: "C gcflags ldflags mod o tags", ..Options::ONE_DASH },
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
@@ -133,6 +137,8 @@ pub(super) const TABLE: &[Program] = &[
         },
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
+    // The package manager, in a version, is the command behind it.
+    runner(&["corepack"], &[]),
     // For `uv tool` alone a version is no folder.
     project(&["uv"], &[("tool", BehindAt::Version), ("", BehindAt::Place)]),
     project(&["poetry"], &[("", BehindAt::Constraint)]),

@@ -17,7 +17,8 @@ pub(super) const TABLE: &[Program] = &[Program {
     subcommands: true,
     groups: "bisect bundle commit-graph config lfs maintenance multi-pack-index notes reflog remote rerere sparse-checkout stash submodule \
         worktree",
-    alike: "checkout cherry-pick deinit merge pull push rebase remote-prune remote-update remove revert send-pack",
+    alike: "checkout cherry-pick deinit merge pull push rebase reflog-delete reflog-drop reflog-expire remote-prune remote-update remove \
+        revert send-pack submodule-sync submodule-update",
     valued_by: &[
         ("push send-pack", "-o --exec --push-option --receive-pack --repo"),
         ("branch tag", "-u --contains --format --merged --no-contains --no-merged --points-at --sort"),
@@ -447,6 +448,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["remote"])
     },
     subcommands(READS, &["reflog"]),
+    Subcommand {
+        options: Options { guarded: &[destroys("a", "all"), destroys("f", "force")], ..COMMON },
+        ..subcommands(ANYTHING, &["lfs"])
+    },
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand {

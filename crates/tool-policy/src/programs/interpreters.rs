@@ -76,6 +76,8 @@ const fn runtime(names: &'static [&'static str], options: Options) -> Program {
         starts: Some("c create x"),
         package_options: "-p --package",
         alike: RUNTIME_PACKAGES,
+        unlike: "bench build check compile completions coverage doc eval exec fmt help info init jupyter lint list lsp outdated pm repl run \
+            serve task test types upgrade why",
         commands: CommandOperands::Specifiers,
         options,
         ..closed(Class::Runs, names, &RUNTIME)

@@ -50,7 +50,7 @@ static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
 pub(crate) type Names = &'static str;
 
 /// Subcommands of package managers that do the same with each package.
-const PACKAGES: Names = "add download fetch get i inject install pin purge reinstall remove rm uninject uninstall unpin up update upgrade \
+const PACKAGES: Names = "add binstall download fetch get i inject install pin purge reinstall remove rm uninject uninstall unpin up update upgrade \
     wheel";
 
 /// Returns whether a name is one of `names`.
@@ -99,8 +99,8 @@ pub(crate) struct Program {
     /// The same with assignments behind the names (`kubectl label pod web-1 tier=a env-`): each kind must be like the rule's own. A rule without
     /// an assignment leaves them open.
     pub assigning: Names,
-    /// Subcommands of which a further operand may be anything. If there are any, every other one counts as one of [`Program::alike`], or
-    /// of [`Program::commanded`] if there are none: it may be abbreviated, or new.
+    /// Subcommands of which a further operand may be anything. Every other one counts as one of [`Program::alike`], or of
+    /// [`Program::commanded`] if there are none: it may be abbreviated, or new. Of git those are its own.
     pub unlike: Names,
     /// Subcommands of which a further operand is a command, so that a star within a word, or behind an option, stands for none (`tmux
     /// new-session -s bot-*`). `*`: those of every call.

@@ -125,6 +125,8 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         alike: "activate attach disable-linger enable-linger kill-session kill-user lock-session terminate-seat terminate-session \
             terminate-user unlock-session",
+        unlike: "call capture emit get-property help introspect list list-seats list-sessions list-users monitor seat-status session-status \
+            set-property show-seat show-session show-user status tree user-status wait",
         ..over_socket(&["busctl", "gdbus", "loginctl"], &BUS)
     },
     over_socket(&["dbus-send"], &BUS),

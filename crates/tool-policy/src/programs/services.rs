@@ -39,6 +39,9 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
+        unlike: "api-resources api-versions apply attach can-i completion cp current-context describe diff dump events explain get get-clusters \
+            get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
+            replace set-cluster set-context set-credentials status use-context version view wait whoami",
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         commanded: "create-cj create-cronjob create-deploy create-deployment create-job debug run",
@@ -55,6 +58,8 @@ pub(super) const TABLE: &[Program] = &[
         subcommands: true,
         groups: "metadata plugins providers state workspace",
         alike: "state-rm",
+        unlike: "apply build console destroy fix fmt force-unlock get graph help import init inspect list login logout lock mirror modules mv \
+            output plan providers pull push refresh replace-provider schema show test validate version",
         options: Options::ONE_DASH,
         ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM)
     },

@@ -5,9 +5,7 @@ use super::*;
 
 /// Checks that a rule's star stands for a value, and for no word behind it.
 fn stands_for_value(rule: &str, value: &str, others: &[&str]) {
-    let call = rule.replace('*', value);
-    let refused: Vec<String> = others.iter().map(|other| format!("{call} {other}")).collect();
-    families(&[(rule, &[&call], &refused.iter().map(String::as_str).collect::<Vec<_>>())]);
+    stands_for(rule, &rule.replace('*', value), others);
 }
 
 /// The subcommand does the same with each word behind it, and the rule may name one or none.
@@ -191,4 +189,119 @@ fn a_dash_alone_is_an_operand() {
     ] {
         families(&[(rule, &[call], &[&format!("{call} -"), &format!("{call} -- -"), &format!("{call} - -q")])]);
     }
+}
+
+/// What nobody knows keeps to the names of the rule, so each program needs a list of what does not.
+#[test]
+fn each_program_with_subcommands_has_those_of_which_a_further_operand_may_be_anything() {
+    use crate::programs::{Class, named, names_of};
+    let classes = [Class::Changes, Class::Fetches, Class::Reads, Class::Runs, Class::Unknown];
+    for name in classes.into_iter().flat_map(names_of) {
+        let entry = named(name);
+        let is_listed = entry.is_git() || !entry.unlike.is_empty();
+        assert!(entry.alike.is_empty() || is_listed, "{name}");
+    }
+}
+
+#[test]
+fn a_known_manager_of_packages_is_known_in_each_spelling() {
+    for head in [
+        "cargo binstall",
+        "cargo binstall --locked",
+        "corepack npm install",
+        "corepack pnpm add",
+        "corepack pnpm@9.1 add",
+        "corepack yarn add",
+        "kubectl krew install",
+        "npm exec pnpm@9 add",
+        "npx -y pnpm@9 add",
+        "npx pnpm add",
+        "npx pnpm@latest add",
+        "pipx run uv@0.5 add",
+        "pnpm dlx npm@10 install",
+        "python3 -Im pip install",
+        "python3 -Impip install",
+        "python3 -m pip install",
+        "python3 -mpip install",
+        "python3 -mpip3 install",
+        "python3.11 -umpip install",
+        "ssh web python3 -mpip install",
+        "sudo npx pnpm@9 add",
+        "sudo python3 -mpip install",
+        "uv run python3 -mpip install",
+        "uvx uv@0.5 add",
+    ] {
+        let one = format!("{head} acme-x");
+        let mut refused = ["evil", "acme-y evil", "./evil", "-- evil"].map(|more| format!("{one} {more}")).to_vec();
+        if !head.contains("krew") && !head.contains("binstall") {
+            refused.push(format!("{head} acme-x/evil"));
+        }
+        let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+        families(&[(&format!("{head} acme-*"), &[&one, &format!("{one} acme-y")], &refused)]);
+        families(&[(&format!("{head} --of-tomorrow *"), &[], &[&format!("{head} --of-tomorrow x evil")])]);
+    }
+}
+
+#[test]
+fn a_subcommand_of_git_that_is_a_program_is_judged_as_the_subcommand() {
+    for folder in ["", "/usr/lib/git-core/", "sudo /usr/lib/git-core/"] {
+        for (rule, call, others) in [
+            ("git-branch -D bot/*", "git-branch -D bot/x", &["main", "-f"][..]),
+            ("git-push origin bot/*", "git-push origin bot/x", &["main", "--force", "--delete", "+main"]),
+            ("git-merge bot/x -X *", "git-merge bot/x -X ours", &["main"]),
+            ("git-cherry-pick bot/*", "git-cherry-pick bot/x", &["main", "--all"]),
+        ] {
+            let call = format!("{folder}{call}");
+            let refused: Vec<String> = others.iter().map(|other| format!("{call} {other}")).collect();
+            let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+            families(&[(&format!("{folder}{rule}"), &[&call], &refused)]);
+        }
+    }
+    families(&[
+        ("git-cliff *", &["git-cliff --output x", "git-cliff a b"], &[]),
+        ("git-log *", &["git-log -3 main"], &[]),
+    ]);
+}
+
+/// A subcommand that no table has, and one that fetches or deletes.
+#[test]
+fn more_subcommands_keep_to_the_names_of_the_rule() {
+    for (rule, call, others) in [
+        ("bun of-tomorrow acme-*", "bun of-tomorrow acme-x", &["evil"][..]),
+        ("cargo of-tomorrow acme-*", "cargo of-tomorrow acme-x", &["evil"]),
+        ("cargo owner --add bot-*", "cargo owner --add bot-x", &["evil"]),
+        ("deno of-tomorrow acme-*", "deno of-tomorrow acme-x", &["evil"]),
+        ("git lfs push origin bot/*", "git lfs push origin bot/x", &["main", "--all"]),
+        ("git lfs unlock data/*", "git lfs unlock data/x", &["evil", "--force", "-f"]),
+        ("git of-tomorrow bot/*", "git of-tomorrow bot/x", &["main"]),
+        ("git reflog delete bot/*", "git reflog delete bot/x", &["main@{0}"]),
+        ("git replace -d bot/*", "git replace -d bot/x", &["main"]),
+        ("git submodule sync libs/*", "git submodule sync libs/x", &["evil"]),
+        ("git submodule update --init libs/*", "git submodule update --init libs/x", &["evil"]),
+        ("go of-tomorrow acme/*", "go of-tomorrow acme/x", &["evil"]),
+        ("kubectl of-tomorrow web-*", "kubectl of-tomorrow web-1", &["db"]),
+        ("loginctl of-tomorrow bot-*", "loginctl of-tomorrow bot-1", &["root"]),
+        ("terraform taint acme.*", "terraform taint acme.x", &["evil"]),
+        ("terraform workspace delete bot-*", "terraform workspace delete bot-1", &["prod"]),
+    ] {
+        stands_for(rule, call, others);
+    }
+    families(&[
+        ("bun main.ts out-*", &["bun main.ts out-1 x"], &[]),
+        ("cargo test unit-*", &["cargo test unit-1 -- x"], &[]),
+        ("deno run main.ts out-*", &["deno run main.ts out-1 x"], &[]),
+        ("git add notes/*", &["git add notes/a notes/b"], &[]),
+        ("git remote add up*", &["git remote add up https://h/x"], &[]),
+        ("go test ./pkg/*", &["go test ./pkg/a ./pkg/b"], &[]),
+        ("kubectl get pods web-*", &["kubectl get pods web-1 web-2"], &[]),
+        ("kubectl rollout status deploy/web-*", &["kubectl rollout status deploy/web-1"], &[]),
+        ("kubectl top pod web-*", &["kubectl top pod web-1"], &[]),
+        ("terraform plan -target=acme.*", &["terraform plan -target=acme.x"], &[]),
+    ]);
+}
+
+/// Checks that a rule grants a call, and none with another word behind it.
+fn stands_for(rule: &str, call: &str, others: &[&str]) {
+    let refused: Vec<String> = others.iter().map(|other| format!("{call} {other}")).collect();
+    families(&[(rule, &[call], &refused.iter().map(String::as_str).collect::<Vec<_>>())]);
 }
