@@ -512,7 +512,7 @@ impl CommandRule {
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
         let entry = self.program().map(programs::by_base_name)?;
-        let of_container = entry.container.is_some();
+        let of_container = entry.container.is_some() || entry.starts_elsewhere;
         let is_place = |start: &str, _: &str| {
             // `kubectl get --raw /api/v1/*`
             let is_path = entry.commands == CommandOperands::Fetched && start.starts_with('/');

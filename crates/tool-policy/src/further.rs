@@ -239,7 +239,9 @@ fn is_commanded(program: &Program, own: &[&String], at: usize) -> bool {
 
 /// Returns whether a list of subcommands has the operand at an index, or that with the one before it (`remote-prune`).
 fn is_listed(list: Names, operands: &[&String], at: usize) -> bool {
-    let full = |before: usize| format!("{}-{}", operands[before], operands[at]);
+    // `get secret/web`
+    let kind = operands[at].split('/').next().unwrap_or_default();
+    let full = |before: usize| format!("{}-{kind}", operands[before]);
     programs::contains(list, operands[at])
         || at.checked_sub(1).is_some_and(|before| programs::contains(list, &full(before)))
 }

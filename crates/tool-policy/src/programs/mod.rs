@@ -86,6 +86,8 @@ pub(crate) struct Program {
     /// Whether it changes the files in its operands, though its class is not [`Class::Changes`]. A filter with this property counts as
     /// that class if a rule names it.
     pub writes_operands: bool,
+    /// Whether no sandbox of this machine holds what it starts.
+    pub starts_elsewhere: bool,
     /// Whether it works over a socket with a path on this machine.
     pub local_sockets: bool,
     /// Whether its first operand determines its effect, so that rules name it.
@@ -570,6 +572,7 @@ impl Program {
         versioned: false,
         class: Class::Unknown,
         writes_operands: false,
+        starts_elsewhere: false,
         local_sockets: false,
         subcommands: false,
         groups: "",

@@ -20,10 +20,11 @@ pub(super) const TABLE: &[Program] = &[
     closed(Class::Runs, &["script"], &HarmlessOptions::ONLY_OPERANDS),
     Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
     starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
-    Program { options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
+    Program { starts_elsewhere: true, options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
     starts(&["toybox", "unshare"]),
     Program {
         commanded: "*",
+        starts_elsewhere: true,
         bare: "-G -P -S -d -q -r -t --collect --no-ask-password --no-block --pipe --pty --quiet --remain-after-exit --same-dir --scope --shell \
             --system --user --wait",
         options: Options { valued: "description property service-type slice unit", ..Options::new(&[], "EHMpu") },

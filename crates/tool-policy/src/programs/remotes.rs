@@ -27,6 +27,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         local_sockets: true,
         joins_from: Some(1),
+        starts_elsewhere: true,
         host_options: "-J",
         host_of: Some(""),
         starts: Some(""),

@@ -9,9 +9,9 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init kill manifest-create mount pause promote pull push \
+        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init inspect kill manifest-create mount pause promote pull push \
             remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
-        unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
+        unlike: "attach build commit config cp create diff events export history images import info load login logout logs ls port ps \
             rename search stats tag top version",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         bare_by: switches::CONTAINERS,
@@ -38,7 +38,8 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         subcommands: true,
-        alike: "approve autoscale cordon delete deny drain edit expose patch pause restart resume scale uncordon undo",
+        // What a secret contains is shown by its name.
+        alike: "approve autoscale cordon delete deny describe-secret describe-secrets drain edit expose get-secret get-secrets patch pause restart resume scale uncordon undo",
         unlike: "api-resources api-versions apply attach can-i completion cp current-context describe diff dump events explain get get-clusters \
             get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
             replace set-cluster set-context set-credentials status use-context version view wait whoami",

@@ -305,3 +305,38 @@ fn stands_for(rule: &str, call: &str, others: &[&str]) {
     let refused: Vec<String> = others.iter().map(|other| format!("{call} {other}")).collect();
     families(&[(rule, &[call], &refused.iter().map(String::as_str).collect::<Vec<_>>())]);
 }
+
+/// Each of these shows what is in it.
+#[test]
+fn a_star_in_the_name_of_a_secret_shows_no_other_one() {
+    for (rule, call, others) in [
+        ("docker inspect bot-*", "docker inspect bot-1", &["db"][..]),
+        ("kubectl -n * get secret bot-*", "kubectl -n web get secret bot-1", &["db"]),
+        ("kubectl describe secret bot-*", "kubectl describe secret bot-1", &["db"]),
+        ("kubectl get secret bot-*", "kubectl get secret bot-1", &["db", "db -o yaml", "-o yaml db"]),
+        ("kubectl get secret/bot-*", "kubectl get secret/bot-1", &["secret/db"]),
+        ("kubectl get secrets bot-1 -o *", "kubectl get secrets bot-1 -o yaml", &["db"]),
+    ] {
+        stands_for(rule, call, others);
+    }
+    families(&[("kubectl get secret *", &["kubectl get secret a b -o yaml"], &[])]);
+}
+
+/// No sandbox holds it.
+#[test]
+fn a_star_in_a_path_leads_nowhere_else_for_what_runs_outside_of_every_sandbox() {
+    for rule in [
+        "doas cat /var/log/bot/*",
+        "ssh web cat /srv/cache/*",
+        "ssh web rm -r /srv/cache/*/tmp",
+        "sudo /srv/scripts/*",
+        "sudo /srv/scripts/*.sh",
+        "sudo -u bot /srv/scripts/*.sh",
+        "sudo cat /var/log/bot/*.log",
+        "systemd-run --user /srv/scripts/*.sh",
+    ] {
+        let call = |text: &str| rule.replace('*', text);
+        let refused = ["../x", "x/../../y", "../../bin/sh"].map(call);
+        families(&[(rule, &[&call("x"), &call("a.b"), &call("a..b")], &refused.each_ref().map(String::as_str))]);
+    }
+}
