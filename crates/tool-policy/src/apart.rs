@@ -20,7 +20,8 @@ pub(super) fn without_printing(program: &str, arguments: &[String]) -> Option<Ve
 /// Returns whether a program has options that are taken apart.
 pub(super) fn moves_options(program: &str) -> bool {
     let entry = programs::by_base_name(program);
-    entry.is_git() || !entry.options.anywhere.is_empty() || harmless(entry).is_some()
+    let has_own = !entry.options.anywhere.is_empty() || !entry.anywhere_by.is_empty();
+    entry.is_git() || has_own || harmless(entry).is_some()
 }
 
 /// Returns a program's harmless options, if it takes them in any position.
@@ -30,11 +31,20 @@ fn harmless(entry: &Program) -> Option<Anywhere> {
 
 /// Returns the options that a program, or a subcommand of git, takes in any position.
 fn anywhere(entry: &Program, arguments: &[String]) -> Option<Anywhere> {
-    let options = match entry.is_git() {
-        true => git::options(arguments.first().map(String::as_str)),
-        false => &entry.options,
+    let first = arguments.first().map(String::as_str);
+    let known = match entry.is_git() {
+        true => git::options(first).anywhere,
+        false => by_subcommand(entry, arguments).unwrap_or(entry.options.anywhere),
     };
-    (!options.anywhere.is_empty()).then_some(options.anywhere)
+    (!known.is_empty()).then_some(known)
+}
+
+/// Returns the options that a subcommand takes in any position, if the words begin with one that has its own.
+fn by_subcommand(entry: &Program, arguments: &[String]) -> Option<Anywhere> {
+    let (first, others) = arguments.split_first()?;
+    let full = others.first().map(|second| format!("{first}-{second}")).unwrap_or_default();
+    let is_it = |names| programs::contains(names, first) || programs::contains(names, &full);
+    entry.anywhere_by.iter().find(|(names, _)| is_it(names)).map(|(_, known)| *known)
 }
 
 fn apart(program: &str, arguments: &[String], known: &Anywhere) -> Option<(Vec<String>, Vec<String>)> {

@@ -31,6 +31,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         unlike: SCRIPTS,
         commanded: "explore",
         commands: CommandOperands::Specifiers,
+        anywhere_by: &[(MODULES, OF_MODULES)],
         // For npm `-w` has a value.
         options: Options { valued, ..Options::new(&[], "C") },
         harmless: Some(&PNPM),
@@ -87,6 +88,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: SCRIPTS,
         commanded: "explore",
         commands: CommandOperands::Specifiers,
+        anywhere_by: &[(MODULES, OF_MODULES)],
         options: Options {
             anywhere: SILENT,
             valued: "cache depth loglevel omit otp prefix registry tag userconfig workspace",
@@ -103,6 +105,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: PACKAGES,
         unlike: "b bench build c check clean clippy config d doc fix fmt help llvm-cov metadata miri nextest r run rustc rustdoc search t test \
             tree verify-project version",
+        anywhere_by: &[(PACKAGES, OF_CRATES)],
         valued_by: &[("binstall install", "--version --vers")],
         options: Options { valued: "features jobs", ..Options::new(&[], "CFjpZ") },
         ..tool(&["cargo"], &CARGO, "")
@@ -187,6 +190,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "completions ensurepath environment help list",
         commands: CommandOperands::Specifiers,
         package_options: "--preinstall --spec --with",
+        anywhere_by: &[(PACKAGES, OF_PIPX)],
         behind_at: &[("", BehindAt::Version)],
         ..closed(Class::Runs, &["pipx"], &PIPX)
     },
@@ -321,6 +325,21 @@ const NPX: HarmlessOptions = HarmlessOptions {
 
 /// npm takes its own options in every position in front of `--`.
 const SILENT: Anywhere = Anywhere { flags: "s", switches: "silent", printing: ("s", "silent"), ..Anywhere::NONE };
+
+/// Behind a package, too, they say how it is saved, or what is printed.
+const OF_MODULES: Anywhere = Anywhere {
+    flags: "DEs",
+    switches: "dev exact frozen-lockfile no-audit no-fund offline prefer-offline quiet save-dev save-exact silent",
+    ..SILENT
+};
+
+const OF_CRATES: Anywhere = Anywhere {
+    flags: "qv",
+    switches: "all-features frozen locked no-default-features offline quiet verbose",
+    ..Anywhere::NONE
+};
+
+const OF_PIPX: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", ..Anywhere::NONE };
 
 /// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: HarmlessOptions = HarmlessOptions {

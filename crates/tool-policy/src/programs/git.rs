@@ -400,7 +400,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         &[destroys("", "force-remove"), destroys("", "remove"), destroys("", "cacheinfo"), destroys("", "index-info")],
         "",
     ),
-    forcing(&"worktree", &[destroys("f", "force"), destroys("B", "B")], "b"),
+    anywhere(
+        Anywhere { flags: "q", values: "b", switches: "quiet", ..Anywhere::NONE },
+        forcing(&"worktree", &[destroys("f", "force"), destroys("B", "B")], "b"),
+    ),
     subcommands(CHANGES, &["write-tree"]),
     Subcommand {
         looks: "-a -l -v --all --list --show-current --verbose",
@@ -433,11 +436,21 @@ const SUBCOMMANDS: &[Subcommand] = &[
     // It also takes files that git ignores.
     anywhere(QUIET, Subcommand { reads_operands: true, ..forcing(&"add", &[destroys("f", "force")], "") }),
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
-    Subcommand {
-        looks: "-l -n --list",
-        reads_operands: true,
-        ..forcing(&"tag", &[destroys("f", "force"), destroys("d", "delete")], "mFnu")
-    },
+    anywhere(
+        Anywhere {
+            flags: "a",
+            values: "m",
+            switches: "annotate",
+            valued: "message",
+            pairs: "message",
+            ..Anywhere::NONE
+        },
+        Subcommand {
+            looks: "-l -n --list",
+            reads_operands: true,
+            ..forcing(&"tag", &[destroys("f", "force"), destroys("d", "delete")], "mFnu")
+        },
+    ),
     Subcommand {
         looks: "-v --verbose",
         reads_operands: true,

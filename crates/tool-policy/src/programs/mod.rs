@@ -113,6 +113,8 @@ pub(crate) struct Program {
     pub bare_by: &'static [(Names, Names)],
     /// Options that have no value, wherever they stand.
     pub bare: Names,
+    /// Subcommands, and `FIRST-SECOND`, each with its options in place of [`Options::anywhere`].
+    pub anywhere_by: &'static [(Names, Anywhere)],
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -583,6 +585,7 @@ impl Program {
         valued_by: &[],
         bare_by: &[],
         bare: "",
+        anywhere_by: &[],
         shell: false,
         interpreter: false,
         loads_from_folder: false,

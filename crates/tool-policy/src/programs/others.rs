@@ -2,7 +2,8 @@
 //! shell that run other programs are here, too.
 
 use super::{
-    Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers, switches, writes,
+    Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, executes, steers,
+    switches, writes,
 };
 
 const fn runs(names: &'static [&'static str]) -> Program {
@@ -43,6 +44,14 @@ pub(super) const TABLE: &[Program] = &[
         alike: "auto autopurge autoremove build-dep download hold install manual markauto purge reinstall remove satisfy source unhold \
             unmarkauto upgrade",
         unlike: "changelog depends list policy rdepends search show showauto showhold showmanual showsrc update",
+        anywhere_by: &[(
+            "autoremove build-dep dist-upgrade download full-upgrade install purge reinstall remove satisfy upgrade",
+            Anywhere {
+                flags: "qVy",
+                switches: "assume-yes fix-missing no-install-recommends no-upgrade only-upgrade quiet verbose-versions yes",
+                ..Anywhere::NONE
+            },
+        )],
         commands: CommandOperands::Packages,
         ..closed(Class::Runs, &["apt", "apt-get", "apt-mark"], &APT)
     },
@@ -72,6 +81,10 @@ pub(super) const TABLE: &[Program] = &[
         alike: "cleanup fetch install kill link ln pin reinstall remove restart rm services-run start stop tap uninstall unlink unpin untap \
             upgrade",
         unlike: "cat config deps desc doctor home info leaves list log ls outdated search update uses",
+        anywhere_by: &[(
+            "cleanup fetch info install link list pin reinstall uninstall unlink unpin upgrade",
+            Anywhere { flags: "qv", switches: "cask casks formula formulae quiet verbose", ..Anywhere::NONE },
+        )],
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
     },

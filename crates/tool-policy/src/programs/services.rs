@@ -15,6 +15,33 @@ const fn containers(names: &'static [&'static str]) -> Program {
             rename search stats tag top version",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         bare_by: switches::CONTAINERS,
+        anywhere_by: &[
+            (
+                "compose-logs logs service-logs",
+                Anywhere {
+                    flags: "ft",
+                    values: "n",
+                    switches: "details follow no-log-prefix timestamps",
+                    valued: "since tail until",
+                    pairs: "since tail until",
+                    ..Anywhere::NONE
+                },
+            ),
+            (
+                "compose-up",
+                Anywhere {
+                    flags: "d",
+                    values: "t",
+                    switches: "build detach force-recreate no-build no-deps no-recreate no-start quiet-pull timestamps wait",
+                    ..Anywhere::NONE
+                },
+            ),
+            (
+                "compose-restart compose-stop restart stop",
+                Anywhere { values: "t", valued: "time timeout", pairs: "time timeout", ..Anywhere::NONE },
+            ),
+            ("compose-pull pull push", Anywhere { flags: "q", switches: "quiet", ..Anywhere::NONE }),
+        ],
         starts: Some("exec run"),
         own_operand: true,
         host_options: "-H --host",
@@ -43,6 +70,17 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "api-resources api-versions apply attach can-i completion cp current-context describe diff dump events explain get get-clusters \
             get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
             replace set-cluster set-context set-credentials status use-context version view wait whoami",
+        anywhere_by: &[(
+            "logs",
+            Anywhere {
+                flags: "f",
+                values: "cn",
+                switches: "all-containers follow prefix timestamps",
+                valued: "container namespace since tail",
+                pairs: "container namespace since tail",
+                ..Anywhere::NONE
+            },
+        )],
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         commanded: "create-cj create-cronjob create-deploy create-deployment create-job debug run",

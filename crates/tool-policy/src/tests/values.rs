@@ -340,3 +340,68 @@ fn a_star_in_a_path_leads_nowhere_else_for_what_runs_outside_of_every_sandbox() 
         families(&[(rule, &[&call("x"), &call("a.b"), &call("a..b")], &refused.each_ref().map(String::as_str))]);
     }
 }
+
+/// Behind the name they are granted, too. They say how much is printed, how a package is kept, or what is asked.
+#[test]
+fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
+    for (rule, options, one, other) in [
+        ("apt install acme-*", &["-y", "-qy", "--no-install-recommends", "-y --no-upgrade"][..], "acme-x", "evil"),
+        ("apt-get install acme-*", &["-y", "--yes", "-yq"], "acme-x", "evil"),
+        ("brew install acme-*", &["--cask", "-q"], "acme-x", "evil"),
+        ("cargo add acme-*", &["-q", "--offline"], "acme-x", "evil"),
+        ("cargo install acme-*", &["--locked", "-q --locked"], "acme-x", "evil"),
+        ("docker compose restart web-*", &["-t 5"], "web-1", "db"),
+        ("docker compose up -d web-*", &["--build", "--no-deps"], "web-1", "db"),
+        ("docker pull acme/*", &["-q", "--quiet"], "acme/x", "evil/x"),
+        ("docker stop web-*", &["-t 5", "--time 5", "--time=5"], "web-1", "db"),
+        ("git merge bot/*", &["--no-ff", "-q"], "bot/x", "main"),
+        ("git pull origin bot/*", &["--rebase", "--ff-only"], "bot/x", "main"),
+        ("git push origin bot/*", &["-u", "-q"], "bot/x", "main"),
+        ("npm i acme-*", &["-D", "--save-dev", "-E", "-s"], "acme-x", "evil"),
+        ("npm install acme-*", &["-D", "--save-dev", "-D -E", "--no-audit --no-fund"], "acme-x", "evil"),
+        ("npm uninstall acme-*", &["-D"], "acme-x", "evil"),
+        ("pip install acme-*", &["-q", "-U"], "acme-x", "evil"),
+        ("pipx install acme-*", &["-q"], "acme-x", "evil"),
+        ("pnpm add acme-*", &["-D", "-E", "--save-dev"], "acme-x", "evil"),
+        ("uv add acme-*", &["--dev", "-q"], "acme-x", "evil"),
+        ("yarn add acme-*", &["-D", "--dev", "--exact"], "acme-x", "evil"),
+    ] {
+        let (head, _) = rule.rsplit_once(' ').unwrap();
+        for option in options {
+            let call = format!("{head} {option} {one}");
+            stands_for(rule, &call, &[other, &format!("-- {other}")]);
+            let others = [format!("{head} {option} {other}"), format!("{head} {option} {other} {one}")];
+            families(&[(rule, &[], &others.each_ref().map(String::as_str))]);
+        }
+    }
+    families(&[
+        ("docker logs web-*", &["docker logs --tail 100 web-1", "docker logs -f -n 5 web-1"], &["docker logs -f db"]),
+        ("docker compose logs web-*", &["docker compose logs -f --tail=5 web-1"], &["docker compose logs -f db"]),
+        (
+            "kubectl logs web-*",
+            &["kubectl logs -f web-1", "kubectl logs -c app --tail 5 web-1"],
+            &["kubectl logs -f db"],
+        ),
+        (
+            "git tag v*",
+            &["git tag -a v1 -m x", "git tag -am x v1", "git tag -a -m x v1", "git tag v1 -a -m x"],
+            &[
+                "git tag -a w1 -m x",
+                "git tag -m v1 w1",
+                "git tag -am v1 -f",
+                "git tag -fa v1 -m x",
+                "git tag -d -m x v1",
+            ],
+        ),
+        (
+            "git worktree add wt/*",
+            &["git worktree add -b x wt/x"],
+            &["git worktree add -b wt/x x", "git worktree add -B x wt/x", "git worktree add -f wt/x"],
+        ),
+        ("npm install acme-*", &[], &["npm install --prefix -D acme-x", "npm install -D --prefix x acme-x"]),
+        ("apt install acme", &["apt install acme"], &["apt install -y acme"]),
+        ("git push origin HEAD", &["git push origin HEAD"], &["git push -u origin HEAD"]),
+        ("npm run build-*", &["npm run build-x"], &["npm run -D x build-x", "npm run x -D build-x"]),
+        ("apt install -s acme-*", &["apt install -y -s acme-x"], &["apt install -y acme-x"]),
+    ]);
+}
