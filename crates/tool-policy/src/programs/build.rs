@@ -231,7 +231,7 @@ const PIP: HarmlessOptions = HarmlessOptions {
         requirement retries target timeout trusted-host upgrade upgrade-strategy uptodate user verbose version yes",
     bare: "break-system-packages disable-pip-version-check dry-run force-reinstall help ignore-installed local no-build-isolation \
         no-cache-dir no-color no-deps no-index no-input no-warn-script-location not-required outdated pre prefer-binary quiet \
-        require-hashes require-virtualenv upgrade uptodate user verbose version yes",
+        require-hashes require-virtualenv upgrade uptodate user verbose version y yes",
     adding: "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url --requirement --target --trusted-host",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -244,7 +244,7 @@ const UV: HarmlessOptions = HarmlessOptions {
         no-progress no-root no-sync offline only only-dev outdated quiet sync upgrade verbose version without",
     switches: "all-extras all-groups dev dry-run frozen help json locked no-ansi no-cache no-color no-dev no-interaction no-progress no-root \
         no-sync offline only-dev outdated quiet sync upgrade verbose version",
-    bare: "U active break-system-packages no-deps raw-sources refresh reinstall system workspace",
+    bare: "D U active break-system-packages no-deps raw-sources refresh reinstall system workspace",
     end: OptionsEnd::Passed("run"),
     ..HarmlessOptions::NONE
 };
@@ -349,7 +349,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
     bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \
-        no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline quiet save save-bundle \
+        no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline production quiet save save-bundle \
         save-dev save-exact save-optional save-peer save-prod silent strict-peer-deps verbose version workspaces yes",
     ..HarmlessOptions::NONE
 };
@@ -358,7 +358,7 @@ const PNPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
         json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
         save-exact silent verbose version watch workspace workspaces yes",
-    bare: "O P dev exact force frozen-lockfile g global ignore-scripts no-audit no-color no-frozen-lockfile no-fund optional peer prod \
+    bare: "O P W dev exact force frozen-lockfile g global ignore-scripts no-audit no-color no-frozen-lockfile no-fund optional peer prod \
         production save-dev save-exact save-optional save-peer save-prod yes",
     end: OptionsEnd::Passed("dlx exec run"),
     ..NPM

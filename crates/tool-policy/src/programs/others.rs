@@ -208,7 +208,7 @@ const GH: HarmlessOptions = HarmlessOptions {
         ("run-list", "abceRsuw", "json repo template"),
         ("run-view", "R", "json repo template"),
     ],
-    bare: "clobber draft fail-on-no-commits generate-notes latest prerelease private public verify-tag",
+    bare: "clobber draft fail-on-no-commits fill generate-notes latest prerelease private public verify-tag",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -225,7 +225,7 @@ const BREW: HarmlessOptions = HarmlessOptions {
     flags: "hqv1",
     clusters: true,
     long: "cask casks dry-run formula formulae full-name help json installed quiet verbose version versions",
-    bare: "cask casks dry-run f force formula formulae full-name help installed quiet verbose versions zap",
+    bare: "cask casks dry-run f force formula formulae full-name greedy help installed quiet verbose versions zap",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
