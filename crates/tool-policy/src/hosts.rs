@@ -120,24 +120,25 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
     // A letter may stand in a cluster: `-sx PROXY`. Behind another letter with a value it is a part of that value.
     let known = program.harmless.map_or("", |known| known.perhaps_valued);
     let has_value = |letter: char| program.options.has_value(letter) || known.contains(letter);
-    let has_letter = |word: &str, letter: &str| {
+    // What is behind a letter in its word.
+    let behind_letter = |word: &str, letter: &str| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
-        letters.find(letter).is_some_and(|at| !letters[..at].contains(has_value))
+        let at = letters.find(letter).filter(|at| !letters[..*at].contains(has_value))?;
+        Some(letters[at + letter.len()..].to_owned())
     };
-    let is_value = |option: &str| match option.strip_prefix("--") {
-        Some(_) => previous == option || before.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+    let value_of = |option: &str| match option.strip_prefix("--") {
+        Some(_) if previous == option => Some(before.to_owned()),
+        Some(_) => before.strip_prefix(option).and_then(|rest| rest.strip_prefix('=')).map(ToOwned::to_owned),
         None => {
             let letter = &option[1..];
-            (has_letter(previous, letter) && previous.ends_with(letter)) || has_letter(before, letter)
+            let is_next = previous.ends_with(letter) && behind_letter(previous, letter).is_some();
+            if is_next { Some(before.to_owned()) } else { behind_letter(before, letter) }
         }
     };
-    if program.host_options.split_whitespace().any(is_value) {
-        let is_attached = before.starts_with('-') && !previous.ends_with(before);
-        let value = before.split_once('=').map_or(before, |(_, value)| value);
-        return Some(match is_attached && !before.contains('=') {
-            true => Text::Name(""),
-            false => of_name(value, behind),
-        });
+    if let Some(value) = program.host_options.split_whitespace().find_map(value_of) {
+        // `--proxy http://*`, `--resolve host:443:10.0.0.*`
+        let name = value.rsplit(['/', ':', '@', '=', ',']).next().unwrap_or_default();
+        return Some(of_name(name, behind));
     }
     // `https://*.acme.com/x`, `https://*@acme.com/x`
     let (_, host) = before.split_once("://").filter(|(_, host)| !host.contains('/') && !behind.is_empty())?;
@@ -248,6 +249,8 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
         CommandOperands::Remote if is_head => Text::Name("/"),
         CommandOperands::Fetched if is_head => Text::Name(""),
         CommandOperands::Fetched if before.contains("://") => Text::Name(OF_ADDRESS),
+        // `docker pull registry*/acme/x`
+        CommandOperands::Contexts if is_head && behind.contains('/') => of_name(before, behind),
         CommandOperands::Contexts if is_head => Text::Name(if behind.is_empty() { ":" } else { "" }),
         // The path is another machine's, and its shell may read it.
         CommandOperands::Remote | CommandOperands::Fetched | CommandOperands::Contexts => {

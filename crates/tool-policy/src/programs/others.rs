@@ -98,6 +98,7 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         local_sockets: true,
         commanded: "*",
+        bare: "-Q -X",
         starts: Some(""),
         options: Options::new(&[], "cehpSstT"),
         ..closed(Class::Runs, &["screen"], &SCREEN)

@@ -9,9 +9,9 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init inspect kill manifest-create mount pause promote pull push \
+        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init kill manifest-create mount pause promote pull push \
             remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
-        unlike: "attach build commit config cp create diff events export history images import info load login logout logs ls port ps \
+        unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
             rename search stats tag top version",
         valued_by: &[("down restart stop up", "-t --time --timeout")],
         bare_by: switches::CONTAINERS,

@@ -131,6 +131,7 @@ fn a_star_behind_a_known_switch_stands_for_words() {
         "pnpm add -g *",
         "systemctl enable --now *",
         "systemctl restart --no-block *",
+        "screen -S bot -X *",
         "systemd-run --user --pty *",
         "tmux new-session -d *",
         "tmux split-window -hd *",
@@ -310,8 +311,7 @@ fn stands_for(rule: &str, call: &str, others: &[&str]) {
 #[test]
 fn a_star_in_the_name_of_a_secret_shows_no_other_one() {
     for (rule, call, others) in [
-        ("docker inspect bot-*", "docker inspect bot-1", &["db"][..]),
-        ("kubectl -n * get secret bot-*", "kubectl -n web get secret bot-1", &["db"]),
+        ("kubectl -n * get secret bot-*", "kubectl -n web get secret bot-1", &["db"][..]),
         ("kubectl describe secret bot-*", "kubectl describe secret bot-1", &["db"]),
         ("kubectl get secret bot-*", "kubectl get secret bot-1", &["db", "db -o yaml", "-o yaml db"]),
         ("kubectl get secret/bot-*", "kubectl get secret/bot-1", &["secret/db"]),
