@@ -4,7 +4,7 @@
 use crate::choice;
 use crate::fetch;
 use crate::programs::{self, Class, CommandOperands, Program};
-use crate::wildcard::{BREAK, StarInWord, plain};
+use crate::wildcard::{BREAK, STAR, StarInWord, plain};
 
 /// What a star within a word may stand for. It may be several words if each is one that the rule's word stands for: `rm a.tmp b.tmp`.
 #[derive(Clone, Copy)]
@@ -192,7 +192,10 @@ pub(super) fn operands(program: &Program, rule: &[String]) -> Vec<usize> {
     };
     let from = program.host_of.and_then(begins);
     let found = from.map_or_else(Vec::new, |from| choice::first_operands(program, arguments, from));
-    found.into_iter().map(|at| at + 1).collect()
+    // For git a host has a colon behind it. Else the word is a remote or a folder.
+    let is_host =
+        |at: &usize| !program.is_git() || rule[*at].rsplit(STAR).next().is_some_and(|behind| behind.contains(':'));
+    found.into_iter().map(|at| at + 1).filter(is_host).collect()
 }
 
 /// Returns what a star in an option or in its value may stand for. `None`: it is in an operand.

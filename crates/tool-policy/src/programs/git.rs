@@ -28,6 +28,7 @@ pub(super) const TABLE: &[Program] = &[Program {
         ("cherry-pick revert", "-m --mainline"),
     ],
     bare_by: switches::GIT,
+    host_of: Some("clone fetch ls-remote pull push"),
     syntax: Syntax::Git,
     texts: "-m --author --date --format --grep --message --pretty --since --trailer --until",
     helpers: &[
