@@ -65,7 +65,9 @@ impl Runner {
                     turn.options.max_budget_usd = cap.map(|cap| cap.usd);
                     turn.options.max_budget_from = cap.map(|cap| cap.from).unwrap_or_default();
                 }
-                Reservation::Spent(why) => return Ok(over_budget(&job.definition, &why)),
+                Reservation::Spent(why) => {
+                    return Ok(over_budget(&job.definition, job.cut_off, job.attempt, &why));
+                }
             }
             fail_point!(CapTaken);
         }
@@ -151,19 +153,26 @@ fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
     Caps::of(definition, budget, zone)
 }
 
-/// Returns the end of a run without remaining budget. The person gets a message if they wait for an answer or a reminder.
-fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
+/// Returns the end of a run without remaining budget. The person gets a message if they wait for an answer or a reminder, and about work
+/// that was begun.
+fn over_budget(definition: &Definition, cut_off: bool, attempt: u32, why: &str) -> AttemptReport {
     let mut report = AttemptReport::bare(AttemptEnd::Skipped(SkipReason::Budget(why.to_owned())));
+    let id = &definition.id;
+    let how = match (cut_off, attempt) {
+        (true, _) => "was cut off when the service ended, and is not begun again",
+        (false, 0..=1) => "was skipped",
+        (false, _) => "failed, and is not tried again",
+    };
     match definition.kind() {
-        Kind::Routine | Kind::Webhook => {}
+        Kind::Routine | Kind::Webhook if attempt <= 1 => {}
+        Kind::Routine | Kind::Webhook => report.notices.push(format!("{} {how}: {why}.", definition.title())),
         Kind::Reminder => report.notices.push(format!(
-            "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
-            definition.id
+            "reminder {id} {how}: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
         )),
-        Kind::Session if definition.id.is_turn() => {
+        Kind::Session if id.is_turn() => {
             report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --help` says how to raise it."));
         }
-        Kind::Session => report.notices.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
+        Kind::Session => report.notices.push(format!("The spawned agent {id} was not started: {why}.")),
     }
     report
 }
@@ -190,7 +199,15 @@ mod tests {
 
     #[test]
     fn that_a_budget_is_spent_is_in_words_of_the_service() {
-        let report = over_budget(&reminder(Mode::Foreground, None), "nothing is left");
-        assert_eq!((report.notices.len(), report.messages.len()), (1, 0));
+        let definition = reminder(Mode::Foreground, None);
+        for (cut_off, attempt, how) in [
+            (false, 1, "was skipped"),
+            (true, 2, "was cut off when the service ended, and is not begun again"),
+            (false, 2, "failed, and is not tried again"),
+        ] {
+            let report = over_budget(&definition, cut_off, attempt, "nothing is left");
+            assert_eq!((report.notices.len(), report.messages.len()), (1, 0));
+            assert!(report.notices[0].starts_with(&format!("reminder {} {how}: nothing is left.", definition.id)));
+        }
     }
 }
