@@ -215,6 +215,7 @@ pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
         warnings.extend(app.load().ok().and_then(|loaded| check::follows_nobody(&definition, &loaded, app)));
     }
     warnings.extend(gate::problem(&definition, app));
+    let warnings = warnings.into_iter().map(|problem| problem.at_field(&app.home)).collect();
     SavedDefinition {
         job: Job::of(definition, app.now()),
         warnings,

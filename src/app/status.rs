@@ -218,7 +218,10 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
             webhooks::problems(&loaded.definitions, app),
             loaded.problems,
         ]
-        .concat(),
+        .concat()
+        .into_iter()
+        .map(|problem| problem.at_field(&app.home))
+        .collect(),
         webhooks: loaded.definitions.values().filter(|one| one.hook().is_some()).count(),
         webhooks_at: app.config().ok().and_then(|config| config.webhooks.clone()),
         refused: webhooks::refused(app)?,
