@@ -132,9 +132,9 @@ pub(super) fn simulated(
 }
 
 /// Returns the job of a run that is running, the run's scheduled time, and when it began.
-fn running_since(run: RunRecord) -> Option<(DefinitionId, (DateTime<Utc>, DateTime<Utc>))> {
+fn running_since(run: RunRecord) -> Option<(DefinitionId, [DateTime<Utc>; 2])> {
     let began = run.started.filter(|_| run.outcome == RunState::Running)?;
-    Some((run.id, (run.scheduled, began)))
+    Some((run.id, [run.scheduled, began]))
 }
 
 /// Returns the begin and the end of the span between times as a person writes them.

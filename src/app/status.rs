@@ -211,17 +211,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         need_agent,
         due,
         service,
-        problems: [
-            loaded.definitions.values().filter_map(|one| check::follows_nobody(one, &loaded, app)).collect(),
-            watched::problems(&loaded.definitions, app),
-            waking::problems(&loaded.definitions, app),
-            webhooks::problems(&loaded.definitions, app),
-            loaded.problems,
-        ]
-        .concat()
-        .into_iter()
-        .map(|problem| problem.at_field(&app.home))
-        .collect(),
+        problems: problems(&loaded, app),
         webhooks: loaded.definitions.values().filter(|one| one.hook().is_some()).count(),
         webhooks_at: app.config().ok().and_then(|config| config.webhooks.clone()),
         refused: webhooks::refused(app)?,
@@ -238,6 +228,18 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
+}
+
+/// Returns the problems of definitions, as far as they can be found without trying anything, and those of their files.
+fn problems(loaded: &Loaded, app: &App) -> Vec<Problem> {
+    let all = [
+        loaded.definitions.values().filter_map(|one| check::follows_nobody(one, loaded, app)).collect(),
+        watched::problems(&loaded.definitions, app),
+        waking::problems(&loaded.definitions, app),
+        webhooks::problems(&loaded.definitions, app),
+        loaded.problems.clone(),
+    ];
+    all.concat().into_iter().map(|problem| problem.at_field(&app.home)).collect()
 }
 
 /// Returns for what the claimed runs wait. Without a service they wait for it.

@@ -35,7 +35,7 @@ pub struct SimulatedJob {
     /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
     /// Its run that is running now: its scheduled time, and when it began.
-    pub running: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    pub running: Option<[DateTime<Utc>; 2]>,
 }
 
 /// The assumptions of a simulation.
@@ -201,7 +201,7 @@ impl Simulation<'_> {
     /// Adds the runs that are running now. Returns their number: they come first among what is found.
     fn resume(&mut self) -> usize {
         for (place, subject) in self.subjects.iter().enumerate() {
-            let Some((at, begins)) = subject.running else { continue };
+            let Some([at, begins]) = subject.running else { continue };
             let ends = begins + subject.takes;
             let prediction = Prediction::Runs { begins, ends, late: None, ended: false };
             let number = self.found.len();

@@ -110,6 +110,25 @@ fn state_of_service(app: &App) -> (Option<ServiceStatus>, bool, Starter) {
     }
 }
 
+/// Returns the limits of a definition's runs that are exhausted until their periods end.
+fn spent_for_good(definition: &Definition, app: &App) -> Vec<Spending> {
+    let mut spent = budget::applicable_budget(definition, app).map(|budget| budget.spendings).unwrap_or_default();
+    spent.retain(Spending::is_spent_for_good);
+    spent
+}
+
+/// Returns what keeps a definition from firing, or from working when it does: it sees no changes; it never fires; its gate fails.
+fn obstacles(
+    definition: &Arc<Definition>,
+    loaded: &Loaded,
+    journal: &JournalReader,
+    app: &App,
+) -> (Option<String>, Option<String>, Option<Problem>) {
+    let never_fires = check::follows_nobody(definition, loaded, app).map(|problem| problem.message);
+    let faulty_gate = definition.gate.as_ref().and_then(|_| gate::problem(definition, app));
+    (watched::blindness(definition, journal, app), never_fires, faulty_gate)
+}
+
 impl Facts {
     pub(super) fn of(id: DefinitionId, loaded: Loaded, journal: &JournalReader, app: &App) -> Result<Self, Refusal> {
         let now = app.now();
@@ -126,21 +145,16 @@ impl Facts {
         let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
         let config = app.config().ok();
-        let applicable_budget =
-            definition.as_deref().and_then(|definition| budget::applicable_budget(definition, app).ok());
-        let mut spent = applicable_budget.unwrap_or_default().spendings;
-        spent.retain(Spending::is_spent_for_good);
-        let kept_as_failed = is_kept_as_failed(&id, app);
+        let spent = definition.as_deref().map(|definition| spent_for_good(definition, app)).unwrap_or_default();
+        let (blindness, never_fires, faulty_gate) =
+            definition.as_ref().map(|one| obstacles(one, &loaded, journal, app)).unwrap_or_default();
         let text = definition.as_ref().map(|definition| app.text_of(&definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         Ok(Self {
             starter,
-            blindness: definition.as_ref().and_then(|one| watched::blindness(one, journal, app)),
-            never_fires: definition
-                .as_ref()
-                .and_then(|one| check::follows_nobody(one, &loaded, app))
-                .map(|one| one.message),
-            faulty_gate: definition.as_ref().filter(|one| one.gate.is_some()).and_then(|one| gate::problem(one, app)),
+            blindness,
+            never_fires,
+            faulty_gate,
             lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
@@ -157,13 +171,12 @@ impl Facts {
             delay_events: Vec::new(),
             question: None,
             held: None,
-            id,
             now,
             said_in: app.zone_of_viewer(),
             zone,
             definition,
             problem,
-            kept_as_failed,
+            kept_as_failed: is_kept_as_failed(&id, app),
             follow_up: None,
             later_check: None,
             loaded,
@@ -176,6 +189,7 @@ impl Facts {
             next,
             hosts: journal.hosts()?,
             host: app.host_name().ok(),
+            id,
         })
     }
 

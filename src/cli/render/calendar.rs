@@ -18,7 +18,7 @@ pub(super) fn calendar(upcoming: &Upcoming, view: &View, output: &mut Output) {
         let (events, until) =
             (upcoming.occurrences.len(), upcoming.occurrences.last().map(|last| view.moment(last.at)));
         let until = until.map(|until| format!(", until {until}")).unwrap_or_default();
-        output.note(&format!("the calendar has the first {events} occurrences{until}; `--days` asks for fewer days"));
+        output.note(format!("the calendar has the first {events} occurrences{until}; `--days` asks for fewer days"));
     }
     if view.json {
         output.json(&serde_json::json!({ "ics": text }));

@@ -111,22 +111,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
             facts.of_client_and_channels(service, status, now);
         }
     }
-    if status.paused.is_some() {
-        let words = "nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job";
-        facts.add("paused", Cell::new(words, WARN));
-    }
-    let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
-    if let Some(words) = status.open_questions() {
-        facts.add("questions", Cell::new(format!("{words}; `ollim-bot questions` shows them"), WARN));
-    }
-    if !status.disabled.is_empty() {
-        facts.add("paused jobs", upcoming::listed(&status.disabled).into());
-    }
-    if let Some(which) = status.named_failed_reminders() {
-        let steps = "`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back";
-        facts.add("failed", Cell::new(format!("{which} ({steps})"), WARN));
-    }
-    facts.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
+    facts.of_person(status, now);
     output.facts(&facts.0);
     let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
         status.running.iter().partition(|run| run.outcome == RunState::Running);
@@ -173,6 +158,27 @@ struct Facts(Vec<Vec<Cell>>);
 impl Facts {
     fn add(&mut self, name: &str, value: Cell) {
         self.0.push(vec![Cell::new(name, FAINT), value]);
+    }
+
+    /// Adds what is for the person to do or to know, whether the service is running or not.
+    fn of_person(&mut self, status: &Status, now: DateTime<Utc>) {
+        if status.paused.is_some() {
+            let words = "nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job";
+            self.add("paused", Cell::new(words, WARN));
+        }
+        let refill =
+            status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
+        if let Some(words) = status.open_questions() {
+            self.add("questions", Cell::new(format!("{words}; `ollim-bot questions` shows them"), WARN));
+        }
+        if !status.disabled.is_empty() {
+            self.add("paused jobs", upcoming::listed(&status.disabled).into());
+        }
+        if let Some(which) = status.named_failed_reminders() {
+            let steps = "`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back";
+            self.add("failed", Cell::new(format!("{which} ({steps})"), WARN));
+        }
+        self.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     }
 
     /// Adds the state of the service, and what keeps jobs from starting.
