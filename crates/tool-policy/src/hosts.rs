@@ -140,6 +140,13 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
         let name = value.rsplit(['/', ':', '@', '=', ',']).next().unwrap_or_default();
         return Some(of_name(name, behind));
     }
+    if program.commands == CommandOperands::Connections {
+        let setting = before.rsplit(' ').next().unwrap_or_default();
+        let name = ["host=", "hostaddr="].iter().find_map(|key| setting.strip_prefix(key));
+        if let Some(name) = name {
+            return Some(of_name(name, behind));
+        }
+    }
     // `https://*.acme.com/x`, `https://*@acme.com/x`
     let (_, host) = before.split_once("://").filter(|(_, host)| !host.contains('/') && !behind.is_empty())?;
     let is_user = behind.split(['/', ':']).next().is_some_and(|name| name.contains('@'));

@@ -100,8 +100,10 @@ fn first_operand(arguments: &[String]) -> Option<&String> {
 
 /// Returns what stands behind the `@` of a package among these arguments.
 pub(super) fn behind_at(program: &Program, arguments: &[String]) -> BehindAt {
-    let is_beside = |names: Names| arguments.iter().any(|word| programs::contains(names, word));
-    let found = program.behind_at.iter().find(|(names, _)| names.is_empty() || is_beside(names));
+    // Elsewhere the word may be the value of an option: `uv add --group tool`.
+    let first = arguments.iter().find(|word| !program.names.contains(&word.as_str()));
+    let is_first = |names: Names| first.is_some_and(|word| programs::contains(names, word));
+    let found = program.behind_at.iter().find(|(names, _)| names.is_empty() || is_first(names));
     found.map_or(BehindAt::Tag, |(_, kind)| *kind)
 }
 

@@ -21,7 +21,7 @@ const MODULES: Names =
 const SCRIPTS: Names = "audit bin config explain find fund help home info list ll login logout ls outdated ping prefix root rum run \
     run-script s search show start stop t test tst urn v version view whoami why";
 
-const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
+const fn pnpm(names: &'static [&'static str], valued: Names, anywhere_by: &'static [(Names, Anywhere)]) -> Program {
     Program {
         subcommands: true,
         groups: "cache config env npm owner plugin set store token version workspace workspaces",
@@ -31,7 +31,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names) -> Program {
         unlike: SCRIPTS,
         commanded: "explore",
         commands: CommandOperands::Specifiers,
-        anywhere_by: &[(MODULES, OF_MODULES)],
+        anywhere_by,
         // For npm `-w` has a value.
         options: Options { valued, ..Options::new(&[], "C") },
         harmless: Some(&PNPM),
@@ -98,8 +98,8 @@ pub(super) const TABLE: &[Program] = &[
         ..runs(&["npm"])
     },
     // Behind a script's name their options are the script's.
-    pnpm(&["pnpm"], "F dir filter loglevel registry"),
-    pnpm(&["yarn"], "cwd registry"),
+    pnpm(&["pnpm"], "F dir filter loglevel registry", &[(MODULES, OF_MODULES)]),
+    pnpm(&["yarn"], "cwd registry", &[("add", OF_YARN_ADD), (MODULES, OF_YARN)]),
     Program {
         subcommands: true,
         alike: PACKAGES,
@@ -329,9 +329,14 @@ const SILENT: Anywhere = Anywhere { flags: "s", switches: "silent", printing: ("
 /// Behind a package, too, they say how it is saved, or what is printed.
 const OF_MODULES: Anywhere = Anywhere {
     flags: "DEs",
-    switches: "dev exact frozen-lockfile no-audit no-fund offline prefer-offline quiet save-dev save-exact silent",
+    switches: "no-audit no-fund offline prefer-offline quiet save-dev save-exact silent",
     ..SILENT
 };
+
+/// Yarn takes the word behind an option that it does not know as the option's value.
+const OF_YARN: Anywhere = Anywhere { switches: "frozen-lockfile offline silent", ..SILENT };
+
+const OF_YARN_ADD: Anywhere = Anywhere { flags: "DEs", switches: "dev exact frozen-lockfile offline silent", ..SILENT };
 
 const OF_CRATES: Anywhere = Anywhere {
     flags: "qv",

@@ -15,12 +15,14 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         commands: CommandOperands::Remote,
+        host_options: "-J",
         options: Options::new(&[], "bcDFiJloPRSsX"),
         ..closed(Class::Unknown, &["scp"], &SCP)
     },
     Program {
         commands: CommandOperands::Remote,
         host_of: Some(""),
+        host_options: "-J",
         options: Options::new(&[], "bcDFiJloPRSsX"),
         ..closed(Class::Unknown, &["sftp"], &SCP)
     },

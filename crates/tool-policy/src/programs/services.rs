@@ -65,9 +65,9 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         subcommands: true,
-        // What a secret contains is shown by its name.
-        alike: "approve autoscale cordon delete deny describe-secret describe-secrets drain edit expose get-secret get-secrets patch pause restart resume scale uncordon undo",
-        unlike: "api-resources api-versions apply attach can-i completion cp current-context describe diff dump events explain get get-clusters \
+        // A further name may be that of a secret, which is shown.
+        alike: "approve autoscale cordon delete deny describe drain edit expose get patch pause restart resume scale uncordon undo",
+        unlike: "api-resources api-versions apply attach can-i completion cp current-context diff dump events explain get-clusters \
             get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
             replace set-cluster set-context set-credentials status use-context version view wait whoami",
         anywhere_by: &[(
@@ -111,6 +111,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "cat get-default help is-active is-enabled is-failed list-automounts list-dependencies list-jobs list-paths list-sockets \
             list-timers list-unit-files list-units show show-environment status",
         assigning: "set-environment set-property",
+        host_options: "-H --host",
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["systemctl"], &SYSTEMCTL)
     },

@@ -231,6 +231,15 @@ fn no_star_makes_a_package_that_is_run_a_repository_or_a_folder() {
     }
     families(&[
         ("npm exec @acme/*", &["npm exec @acme/x"], &["npm exec @acme/x/evil", "npm exec @acme/x@.evil"]),
+        ("uv add --group tool acme-*", &["uv add --group tool acme-x"], &["uv add --group tool acme-x@1"]),
+        ("uv --directory tool pip install acme-*", &[], &["uv --directory tool pip install acme-x@1"]),
+        ("yarn add acme-*", &["yarn add -D acme-x", "yarn add --exact acme-x"], &["yarn add --no-audit acme-x"]),
+        (
+            "yarn upgrade acme-*",
+            &["yarn upgrade -s acme-x"],
+            &["yarn upgrade -D acme-x", "yarn upgrade --no-fund acme-x"],
+        ),
+        ("yarn link acme-*", &["yarn link --silent acme-x"], &["yarn link --dev acme-x", "yarn link -E acme-x"]),
         ("npm exec @acme*", &["npm exec @acme/x"], &["npm exec @acme/x/y"]),
         ("npm exec *", &["npm exec a/b"], &[]),
         ("npx -y eslint src*", &["npx -y eslint src/a"], &[]),
