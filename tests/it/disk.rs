@@ -82,7 +82,7 @@ fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
     for n in 0..50 {
         bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
     }
-    let inside = NamespacedService::on_disk_of(16 * 1024, &bot);
+    let inside = NamespacedService::on_disk_of(32 * 1024, &bot);
     let service = &inside.service;
     let filler = inside.fill();
     for n in 0..50 {

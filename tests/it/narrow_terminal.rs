@@ -5,11 +5,11 @@ use crate::support::terminal::Terminal;
 use chrono::TimeDelta;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Returns whether the word is a span, a part of one, or the time of now (`doctor` shows it to the second). It may differ a second later:
+/// Returns whether the word is a span, a part of one, or the time of now (`doctor` shows it to the minute). It may differ a second later:
 /// `now` becomes `1s ago`.
 fn changes(word: &str) -> bool {
     let parts: Vec<&str> = word.split(':').collect();
-    let is_clock = parts.len() == 3 && parts.iter().all(|part| part.len() == 2 && part.parse::<u8>().is_ok());
+    let is_clock = parts.len() > 1 && parts.iter().all(|part| part.len() == 2 && part.parse::<u8>().is_ok());
     is_clock
         || ["now", "ago"].contains(&word.trim_end_matches(':'))
         || word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
