@@ -53,7 +53,7 @@ impl Runner {
                 found = self.external(&host) => match found {
                     Ok(found) => found,
                     Err(why) => {
-                        let why = format!("{why}, and the job needs it");
+                        let why = format!("a server that the job needs cannot be used: {why}");
                         let failure = Failure::new(FailureClass::McpServerMissing, why);
                         return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
                     }

@@ -107,7 +107,8 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
     if flag.sets.is_some() {
         return arg.action(ArgAction::SetTrue);
     }
-    let arg = arg.value_name(flag.argument);
+    let is_number = matches!(field.shape, Shape::Count | Shape::Amount);
+    let arg = arg.value_name(flag.argument).allow_negative_numbers(is_number);
     match field.shape {
         Shape::Flag => arg.value_parser(parser(BoolValueParser::new().map(FieldValue::Flag), makes)),
         Shape::Count => arg.value_parser(parser(value_parser!(u32).map(FieldValue::Count), makes)),

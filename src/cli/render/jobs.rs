@@ -117,7 +117,8 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     }
     for failed in failed {
         let reason = failed.reason.as_ref().map(|reason| reason.strip_prefix("failed: ").unwrap_or(reason));
-        let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        // The hint of a failure stands on a line of its own.
+        let why = reason.and_then(|reason| reason.lines().next()).map(|why| format!(": {why}")).unwrap_or_default();
         let id = plain(failed.id.as_str());
         output.note(plain(&format!("failed: {id}{why}")));
         output.note(format!("{}: `ollim-bot reminder retry {id}`", paint(HINT, "hint")));

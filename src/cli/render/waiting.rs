@@ -47,7 +47,10 @@ fn state(run: &RunRecord, status: &Status, now: DateTime<Utc>) -> String {
     match run.outcome {
         RunState::Claimed if run.scheduled <= now => {
             let why = run.error.as_deref().or_else(|| status.waits_for.get(&run.run).copied());
-            let waits = why.map(|why| format!(": it waits, since {why}"));
+            let waits = why.map(|why| match why.starts_with("it waits") {
+                true => format!(": {why}"),
+                false => format!(": it waits, since {why}"),
+            });
             format!("due {}{}", times::relative(run.scheduled, now), waits.unwrap_or_default())
         }
         // A person fired it before its time.

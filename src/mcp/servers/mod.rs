@@ -135,6 +135,8 @@ impl McpServers {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut states = Vec::new();
         for (name, server) in servers {
+            let own = format!("the MCP server `{name}` ");
+            let why = |why: &String| why.strip_prefix(&own).unwrap_or(why).to_owned();
             let unstarted = ServerState::unstarted(name, server.settings.reached_by(), server.settings.per_run);
             // The lock is held while the server is starting.
             let Ok(state) = server.state.try_lock() else {
@@ -148,7 +150,7 @@ impl McpServers {
             states.push(ServerState {
                 tools: running.map(|running| running.listed().len()),
                 says: running.and_then(|running| running.says()),
-                wrong: state.failed.as_ref().map(|(_, why)| why.clone()).or(ended),
+                wrong: state.failed.as_ref().map(|(_, text)| why(text)).or(ended),
                 starts: state.starts,
                 ..unstarted
             });
