@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use super::facts::Facts;
 use super::situations::{SituationKind, Statement};
 use super::{Evidence, Sentence, Source, words};
-use crate::definition::{Cadence, Definition, Trigger};
+use crate::definition::{Cadence, Definition, Kind, Trigger};
 use crate::journal::{Attempt, DelayCause, Occasion, OccurrenceHistory, RunState, SERVICE_ENDED};
 use crate::schedule::cron::Times;
 
@@ -281,9 +281,18 @@ pub(super) fn cut_off(facts: &Facts) -> Option<Statement> {
     Statement::bare(format!("{how}; the next start runs it again unless it has had an effect"))
 }
 
+/// Whether a routine's file is gone, and not only broken.
+fn has_no_file(facts: &Facts) -> bool {
+    let is_routine = facts.story.as_ref().is_some_and(|story| story.occurrence.kind == Kind::Routine);
+    is_routine && facts.definition.is_none() && facts.problem.is_none() && facts.missing_folder().is_none()
+}
+
 pub(super) fn to_be_retried(facts: &Facts) -> Option<Statement> {
     let at = facts.story.as_ref()?.retry_at?;
     let reason = words::reason(last(facts)?.error.as_deref().unwrap_or_default());
+    if has_no_file(facts) {
+        return Statement::bare(format!("failed ({reason}) and is not tried again: its file is gone"));
+    }
     let again =
         if facts.is_host_off(facts.story.as_ref()?) { "once the service runs".to_owned() } else { facts.moment(at) };
     Statement::bare(format!("failed ({reason}) and is tried again {again}"))
@@ -291,6 +300,9 @@ pub(super) fn to_be_retried(facts: &Facts) -> Option<Statement> {
 
 pub(super) fn retry_waits(facts: &Facts) -> Option<Statement> {
     let last = last(facts).filter(|last| last.state == RunState::Claimed && last.number > 1)?;
+    if has_no_file(facts) {
+        return Statement::bare("is not tried again: its file is gone".to_owned());
+    }
     Statement::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
 }
 

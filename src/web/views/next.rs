@@ -139,9 +139,14 @@ fn coming(next: &Upcoming, status: &Status, context: &Context) -> Markup {
 /// Renders a routine's recurrence in words, and its next times.
 pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
     let Routine { definition, words, times } = routine;
+    // An interval has no other words.
+    let expression = match &definition.trigger {
+        Trigger::Routine { recurs, .. } => Some(recurs.to_string()).filter(|text| text != words),
+        _ => None,
+    };
     html! {
         section .times {
-            p { (words) " " span .faint { "(" @if let Trigger::Routine { recurs, .. } = &definition.trigger { code { (recurs) } } " in " (definition.zone.name()) ")" } }
+            p { (words) " " span .faint { "(" @if let Some(text) = &expression { code { (text) } " " } "in " (definition.zone.name()) ")" } }
             ol {
                 @for (index, at) in times.iter().enumerate() {
                     li .num {

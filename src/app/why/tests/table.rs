@@ -74,6 +74,11 @@ pub(super) const CASES: &[Case] = &[
         ["on_time", "mail fired on time at 08:00; it did its work.", "Next: tomorrow at 08:00 (in 23h 54m), and it fails at its gate then: Bash \"df -h\": denied by disallowed_tools \"Bash\" of routine mail."],
     ),
     case(
+        "its file is gone while it waits to be tried again",
+        &[FILE, SEE, CLAIM, LAUNCH, ("08:01", Retry("no network.", "08:30")), ("08:02", NoFile("routines/mail.md"))],
+        ["on_time/retry", "mail fired on time at 08:00; it failed (no network) and is not tried again: its file is gone.", "There is no file of it any more; since when is not recorded. It does not fire again."],
+    ),
+    case(
         "everything was paused for a moment",
         &[FILE, SEE, ("08:00:23", Claim("08:00")), ("08:00:23", Delayed(DelayCause::Paused, Some("08:00"))), ("08:00:23", Launch), DONE],
         ["on_time", "mail fired at 08:00, 23s late: everything was paused until 08:00; it did its work.", NEXT],
