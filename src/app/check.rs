@@ -287,7 +287,12 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
 pub(super) fn follows_nobody(definition: &Definition, loaded: &Loaded, app: &App) -> Option<Problem> {
     let job = &definition.follows()?.job;
     let broken = |problem: &Problem| problem.id.as_ref() == Some(job);
-    if loaded.definitions.contains_key(job) || loaded.problems.iter().any(broken) || taken_ids::is_taken(app)(job) {
+    if let Some(followed) = loaded.definitions.get(job) {
+        let message = format!("the job `{job}` is disabled, so this routine never fires");
+        let hint = format!("`ollim-bot {} enable {job}` enables it", followed.kind());
+        return (!followed.enabled).then(|| Problem::of_field(definition, "after", Severity::Warning, message, hint));
+    }
+    if loaded.problems.iter().any(broken) || taken_ids::is_taken(app)(job) {
         return None;
     }
     let message = format!("there is no job `{job}`, so this routine never fires");

@@ -36,7 +36,7 @@ pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
         ),
         Trial::NotInstalled(program) => (
             Severity::Warning,
-            format!("its {name} will fail: there is no program `{program}` on this machine"),
+            format!("its {name} starts `{program}`, which is not installed on this machine"),
             format!("install it, or change the {name}"),
         ),
     };

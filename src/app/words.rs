@@ -104,7 +104,8 @@ pub fn late(run: &RunRecord) -> String {
 /// Returns how long a run took; empty if it is not over, or never began, or if nobody saw its end.
 #[must_use]
 pub fn took(run: &RunRecord) -> String {
-    let seen = run.ended.filter(|_| run.error.as_deref() != Some(crate::journal::SERVICE_ENDED));
+    let is_unseen = run.error.as_ref().is_some_and(|error| error.starts_with(crate::journal::SERVICE_ENDED));
+    let seen = run.ended.filter(|_| !is_unseen);
     match (run.started, seen) {
         (Some(started), Some(ended)) => times::span(ended - started),
         _ => String::new(),

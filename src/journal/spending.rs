@@ -154,8 +154,13 @@ impl Spending {
     /// Tells the person that nothing is left.
     fn skips_words(&self, title: &str, zone: Tz) -> String {
         let why = self.words(zone);
+        if !self.is_spent_for_good() {
+            return format!(
+                "Jobs are skipped, and you are not answered, until a run ends: {why}. What it does not need is free then."
+            );
+        }
         let flag = match self.name {
-            "job_day" => return format!("{title} is skipped: {why}."),
+            "job_day" => return format!("No further run of {title} begins: {why}."),
             TOKENS => "tokens N",
             "month" => "month USD",
             _ => "day USD",
@@ -281,7 +286,8 @@ impl Journal {
                 let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
                 if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
                     let text = spent.skips_words(&title, caps.zone);
-                    let newest = notify_once(connection, spent, &payer, "100", text, now)?;
+                    let share = if spent.is_spent_for_good() { "100" } else { "taken" };
+                    let newest = notify_once(connection, spent, &payer, share, text, now)?;
                     return Ok((Reservation::Spent(spent.words(caps.zone)), newest));
                 }
                 let cap = caps.cap_beside(&all, payer != origin.id);

@@ -398,7 +398,8 @@ impl Facts {
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
         let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
         // When the service ended is not known, only when the next one noticed.
-        let known = ended.filter(|_| error.as_deref() != Some(SERVICE_ENDED));
+        let is_unseen = error.as_ref().is_some_and(|error| error.starts_with(SERVICE_ENDED));
+        let known = ended.filter(|_| !is_unseen);
         let took = launched.zip(known).map(|(from, to)| format!(" after {}", words::span(to - from)));
         // The error says more than its class.
         let class = class.as_ref().filter(|_| error.is_none()).map(|class| format!(" ({class})"));

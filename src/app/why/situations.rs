@@ -487,7 +487,7 @@ fn conditions(facts: &Facts) -> String {
 }
 
 fn faulty_gate(facts: &Facts) -> Option<Statement> {
-    let (next, problem) = (next_words(facts)?, facts.faulty_gate.as_ref()?);
+    let (next, problem) = (next_words(facts)?, facts.faulty_gate.as_ref().filter(|problem| problem.is_error())?);
     let why = problem.message.split_once(", which will fail: ").map_or(problem.message.as_str(), |(_, why)| why);
     let sentence = format!("{next}, and it fails at its gate then: {}.", words::reason(why));
     Statement::from(sentence, Source::File, problem.hint.clone()?)

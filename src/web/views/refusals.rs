@@ -78,7 +78,7 @@ pub(in crate::web) fn refusals(
                     a href=(parts::run(calls.run.as_str())) { "run " (calls.run) } ": "
                     @match &calls.rule {
                         Some(rule) => { "the rule " code { (rule) } " of " code { (calls.layer) } " refuses it." },
-                        None if calls.layer == "client" => "the agent client refused it by itself.",
+                        None if calls.layer == "client" => "no rule grants it, or the client has no such tool.",
                         None => "no rule grants it.",
                     }
                 }
