@@ -35,8 +35,7 @@ impl Text {
         // A place is no further one.
         if matches!(self, Self::OneLabel | Self::Numbers) {
             let host = star.stands_for.split([':', '/']).next().unwrap_or_default();
-            let is_number = host.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
-            let keeps = if matches!(self, Self::Numbers) { is_number } else { !host.contains('.') };
+            let keeps = if matches!(self, Self::Numbers) { is_numeric(host) } else { !host.contains('.') };
             return keeps && Self::PlainWithout("@").allows(star);
         }
         let may_hold = |letter: char| match self {
@@ -171,7 +170,11 @@ fn is_any_host(before: &str, behind: &str) -> bool {
 }
 
 fn is_number(before: &str) -> bool {
-    before.contains('.') && before.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+    before.contains('.') && is_numeric(before)
+}
+
+fn is_numeric(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
 }
 
 /// Returns whether a star in a host with its port stands for a part of the name that the rule gives it, and not for a domain behind that.
@@ -183,8 +186,7 @@ pub(super) fn stays_in_host(star: &StarInWord<'_>) -> bool {
     }
     let host = star.stands_for.split([':', '/', BREAK]).next().unwrap_or_default();
     let may_hold = |letter: char| letter != '.' || is_number(name);
-    let is_numeric = host.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
-    host.chars().all(may_hold) && (!is_number(name) || is_numeric)
+    host.chars().all(may_hold) && (!is_number(name) || is_numeric(host))
 }
 
 /// Returns the indices of a rule's words that may be a host: the first operand, or that of a subcommand.
