@@ -283,21 +283,29 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
     problems
 }
 
-/// Reports a routine whose `after` names an unknown job. It never fires.
+/// Reports a routine that follows a job which never ends.
 pub(super) fn follows_nobody(definition: &Definition, loaded: &Loaded, app: &App) -> Option<Problem> {
+    let (why, hint) = nobody_to_follow(definition, loaded, app)?;
+    let message = format!("{why}, so this routine never fires");
+    Some(Problem::of_field(definition, "after", Severity::Warning, message, hint))
+}
+
+/// Returns why the job that a routine follows never ends, and a hint: there is none, or it is disabled.
+pub(super) fn nobody_to_follow(definition: &Definition, loaded: &Loaded, app: &App) -> Option<(String, String)> {
     let job = &definition.follows()?.job;
     let broken = |problem: &Problem| problem.id.as_ref() == Some(job);
-    if let Some(followed) = loaded.definitions.get(job) {
-        let message = format!("the job `{job}` is disabled, so this routine never fires");
-        let hint = format!("`ollim-bot {} enable {job}` enables it", followed.kind());
-        return (!followed.enabled).then(|| Problem::of_field(definition, "after", Severity::Warning, message, hint));
+    match loaded.definitions.get(job) {
+        Some(followed) if followed.enabled => None,
+        Some(followed) => {
+            let hint = format!("`ollim-bot {} enable {job}` enables it", followed.kind());
+            Some((format!("the job `{job}` is disabled"), hint))
+        }
+        None if loaded.problems.iter().any(broken) || taken_ids::is_taken(app)(job) => None,
+        None => {
+            let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
+            Some((format!("there is no job `{job}`"), hint.to_owned()))
+        }
     }
-    if loaded.problems.iter().any(broken) || taken_ids::is_taken(app)(job) {
-        return None;
-    }
-    let message = format!("there is no job `{job}`, so this routine never fires");
-    let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
-    Some(Problem::of_field(definition, "after", Severity::Warning, message, hint))
 }
 
 /// Returns a file's path in the data folder; an id stands for its file. A run may only name ids and files of the data

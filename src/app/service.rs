@@ -7,7 +7,9 @@ use crate::agent::{ExternalAnswer, ExternalTool, JsonObject, NOTIFY, ServerState
 use crate::bot::budget::PingBudget;
 use crate::bot::main_session::Choice;
 use crate::definition::DefinitionId;
-use crate::journal::{Answer, Delivery, Event, EventFilter, ForkEnd, Question, RunId, RunState};
+use crate::journal::{
+    Answer, Delivery, Event, EventFilter, ForkEnd, JournalError, JournalReader, PAUSED, Question, RunId, RunState,
+};
 use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
@@ -462,6 +464,14 @@ pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
     }
     let fired = app.service.ask(ServiceCommand::Fire { id: id.clone() })?;
     Ok(fired.map_or(Outcome::NotRunning(id), Outcome::Service))
+}
+
+/// Returns since when the person has paused everything, RFC 3339, as the service says it, or else as the journal does.
+pub(super) fn paused(service: Option<&ServiceStatus>, journal: &JournalReader) -> Result<Option<String>, JournalError> {
+    match service.and_then(|service| service.paused.clone()) {
+        Some(since) => Ok(Some(since)),
+        None => journal.setting(PAUSED),
+    }
 }
 
 /// Returns the status of the service; `None` if it is not running.

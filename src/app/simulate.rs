@@ -126,8 +126,7 @@ pub(super) fn simulated(
     };
     let (mut occurrences, is_truncated) = simulate(&subjects, &assumed);
     occurrences.retain(|one| one.subject < asked);
-    let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
-    let is_paused = of_service.or(journal.setting("paused")?).is_some();
+    let is_paused = service::paused(service::status(app).ok().flatten().as_ref(), &journal)?.is_some();
     Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, unread, is_paused })
 }
 

@@ -13,8 +13,8 @@ use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{self, Definition, DefinitionId, FailedReminder, Kind, Loaded, Problem};
 use crate::journal::{
-    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PAUSED, PushedCounts,
-    Question, RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
+    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PushedCounts, Question,
+    RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -175,8 +175,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let service = service::status(app)?;
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
     let mut definitions = suppressed.others(loaded.definitions.values().cloned());
-    let of_service = service.as_ref().and_then(|service| service.paused.clone());
-    let paused = of_service.or(journal.setting(PAUSED)?);
+    let paused = service::paused(service.as_ref(), &journal)?;
     let is_stuck = |service: &ServiceStatus| service.journal_fault.is_some() || service.waits_for_agent();
     let nothing_starts = paused.is_some() || service.as_ref().is_some_and(is_stuck);
     let due = if nothing_starts { overdue(&definitions, &journal, now)? } else { Vec::new() };

@@ -11,7 +11,7 @@ use super::times;
 use crate::agent::{self, Observation, Tokens};
 pub use crate::definition::money;
 use crate::definition::{Definition, Need};
-use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
+use crate::journal::{EventKind, HostRecord, RunRecord, RunState, ended_unseen};
 
 /// The emphasis of a text. An interface has a style for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +104,7 @@ pub fn late(run: &RunRecord) -> String {
 /// Returns how long a run took; empty if it is not over, or never began, or if nobody saw its end.
 #[must_use]
 pub fn took(run: &RunRecord) -> String {
-    let is_unseen = run.error.as_ref().is_some_and(|error| error.starts_with(crate::journal::SERVICE_ENDED));
-    let seen = run.ended.filter(|_| !is_unseen);
+    let seen = run.ended.filter(|_| !ended_unseen(run.error.as_deref()));
     match (run.started, seen) {
         (Some(started), Some(ended)) => times::span(ended - started),
         _ => String::new(),

@@ -83,7 +83,7 @@ pub use process::ProcessIdentity;
 pub use pushed::{NearlyDue, NewPushed, NextDue, PushOutcome, PushWriter, Pushed, PushedCounts};
 pub use questions::{Answer, NOT_APPROVED, NewQuestion, Question, QuestionEnd, SKIPPED};
 pub use reader::{JournalReader, OccurrenceAccount, OccurrenceRecord, RunCost, RunFilter};
-pub use recovery::{ConcludedReminder, RecoveryWork, SERVICE_ENDED, UnfinishedOccurrence};
+pub use recovery::{ConcludedReminder, RecoveryWork, SERVICE_ENDED, UnfinishedOccurrence, ended_unseen};
 pub use refusals::RefusedCalls;
 pub use refused::RefusedDeliveries;
 pub use remembered::Remembered;

@@ -18,6 +18,12 @@ use crate::definition::DefinitionId;
 /// Why a run was cut off, unless something else is known.
 pub const SERVICE_ENDED: &str = "the service ended while it was going";
 
+/// Whether a run with this error was cut off with the service. When is then not known, only when the next one noticed.
+#[must_use]
+pub fn ended_unseen(error: Option<&str>) -> bool {
+    error.is_some_and(|error| error.starts_with(SERVICE_ENDED))
+}
+
 /// Time in which the person is told only once of a file that comes back on several hosts: they keep their files equal.
 const TOLD_ONCE: TimeDelta = TimeDelta::minutes(1);
 

@@ -15,7 +15,7 @@ use crate::app::{App, Starter, budget, check, gate, made, times, watched};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
-    ObservedTrigger, OccurrenceHistory, Question, RunState, SERVICE_ENDED, Spending,
+    ObservedTrigger, OccurrenceHistory, Question, RunState, Spending, ended_unseen,
 };
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
@@ -117,18 +117,6 @@ fn spent_for_good(definition: &Definition, app: &App) -> Vec<Spending> {
     spent
 }
 
-/// Returns what keeps a definition from firing, or from working when it does: it sees no changes; it never fires; its gate fails.
-fn obstacles(
-    definition: &Arc<Definition>,
-    loaded: &Loaded,
-    journal: &JournalReader,
-    app: &App,
-) -> (Option<String>, Option<String>, Option<Problem>) {
-    let never_fires = check::follows_nobody(definition, loaded, app).map(|problem| problem.message);
-    let faulty_gate = definition.gate.as_ref().and_then(|_| gate::problem(definition, app));
-    (watched::blindness(definition, journal, app), never_fires, faulty_gate)
-}
-
 impl Facts {
     pub(super) fn of(id: DefinitionId, loaded: Loaded, journal: &JournalReader, app: &App) -> Result<Self, Refusal> {
         let now = app.now();
@@ -141,20 +129,18 @@ impl Facts {
         let next = coming.first().filter(|definition| definition.enabled);
         let next = next.and_then(|definition| occurrences(definition, now).next());
         let (service, service_is_silent, starter) = state_of_service(app);
-        let of_service = service.as_ref().and_then(|service| service.paused.clone());
-        let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
+        let all_paused = service::paused(service.as_ref(), journal)?.and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
         let config = app.config().ok();
         let spent = definition.as_deref().map(|definition| spent_for_good(definition, app)).unwrap_or_default();
-        let (blindness, never_fires, faulty_gate) =
-            definition.as_ref().map(|one| obstacles(one, &loaded, journal, app)).unwrap_or_default();
+        let nobody = definition.as_ref().and_then(|one| check::nobody_to_follow(one, &loaded, app));
         let text = definition.as_ref().map(|definition| app.text_of(&definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         Ok(Self {
             starter,
-            blindness,
-            never_fires,
-            faulty_gate,
+            blindness: definition.as_ref().and_then(|one| watched::blindness(one, journal, app)),
+            never_fires: nobody.map(|(why, _)| why),
+            faulty_gate: None,
             lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
@@ -197,6 +183,13 @@ impl Facts {
     pub(super) fn look_into_story(&mut self, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
         if let Some((from, _)) = self.asked {
             [self.before, self.after] = journal.recorded_around(&self.id, from)?;
+        }
+        let is_open = self.story.as_ref().is_some_and(|story| story.outcome.is_none());
+        if let (Some(definition), None, false) = (&self.definition, self.asked, is_open)
+            && definition.gate.is_some()
+        {
+            // To try a gate takes a sandbox. What is open has passed its own.
+            self.faulty_gate = gate::problem(definition, app);
         }
         let Some(story) = &self.story else { return Ok(()) };
         if let (Some(text), Ok(defaults)) = (&story.text, app.defaults())
@@ -397,9 +390,7 @@ impl Facts {
 
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
         let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
-        // When the service ended is not known, only when the next one noticed.
-        let is_unseen = error.as_ref().is_some_and(|error| error.starts_with(SERVICE_ENDED));
-        let known = ended.filter(|_| !is_unseen);
+        let known = ended.filter(|_| !ended_unseen(error.as_deref()));
         let took = launched.zip(known).map(|(from, to)| format!(" after {}", words::span(to - from)));
         // The error says more than its class.
         let class = class.as_ref().filter(|_| error.is_none()).map(|class| format!(" ({class})"));

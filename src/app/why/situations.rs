@@ -377,10 +377,7 @@ fn job_paused(facts: &Facts) -> Option<Statement> {
 fn follows(facts: &Facts) -> Option<Statement> {
     let waits = facts.definition.as_ref()?.waits_for()?;
     if let Some(why) = &facts.never_fires {
-        return Statement::bare(format!(
-            "It fires {waits}, so never: {}.",
-            why.trim_end_matches(", so this routine never fires")
-        ));
+        return Statement::bare(format!("It fires {waits}, so never: {}.", why));
     }
     if let Some(why) = &facts.blindness {
         return Statement::bare(format!("It fires {waits}, and now it sees no changes: {why}."));
