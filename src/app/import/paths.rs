@@ -1,5 +1,6 @@
 //! The paths of an imported line: those that a job's sandbox does not open, and the rules that open them.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Prefixes that name the person's home folder.
@@ -34,6 +35,9 @@ const WRITERS: &[(&[&str], Written)] = &[
     (&["wget"], Written::Behind(&["-O", "-P", "--directory-prefix", "--output-document"])),
     (&["pg_dump"], Written::Behind(&["-f", "--file"])),
 ];
+
+/// Options behind which many programs take a file that they write.
+const OUTPUT_OPTIONS: [&str; 5] = ["--log-file", "--logfile", "--out", "--outfile", "--output"];
 
 /// Programs that start the command behind their own options and values.
 const STARTERS: [&str; 10] =
@@ -144,17 +148,32 @@ impl<'a> Simple<'a> {
         }
     }
 
+    /// Whether it writes to a file that it names by a relative path.
+    fn writes_beside_itself(&self) -> bool {
+        let is_relative = |text: &str| !text.is_empty() && !text.starts_with(['-', '/', '$', '~']);
+        let relative = self.words.iter().filter(|word| is_relative(&word.text)).collect::<Vec<_>>();
+        let is_written = match self.written() {
+            Some(Written::All) => !relative.is_empty(),
+            Some(Written::First) => self.words.first().is_some_and(|word| is_relative(&word.text)),
+            Some(Written::Last) => self.words.last().is_some_and(|word| is_relative(&word.text)),
+            Some(Written::Behind(_)) | None => false,
+        };
+        is_written || relative.iter().any(|word| word.is_redirected)
+    }
+
     /// Returns its absolute paths, and whether it writes each.
     fn paths(&self) -> Vec<(String, bool)> {
         let mut found: Vec<(String, bool, Option<&str>)> = Vec::new();
         let mut before = None;
+        let writes = |option: Option<&str>| option.is_some_and(|option| OUTPUT_OPTIONS.contains(&option));
         for word in self.words {
             let is_remote = matches!(self.name, "rsync" | "scp" | "sftp" | "ssh") && word.text.contains(':');
             let mut option = before;
             for part in word.text.split(['=', ':', ',']).filter(|_| !is_remote) {
                 let is_plain = !word.is_quoted && !WITH_EXPRESSIONS.contains(&self.name);
-                if is_path(part) && (root(part).exists() || is_plain) {
-                    found.push((part.to_owned(), word.is_redirected, option));
+                let path = other_home(part).filter(|_| is_plain).unwrap_or_else(|| part.to_owned());
+                if is_path(&path) && (root(&path).exists() || is_plain) {
+                    found.push((path, word.is_redirected || writes(option), option));
                 }
                 option = Some(part);
             }
@@ -178,6 +197,14 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.starts_with("//") && Path::new(text).parent().is_some()
 }
 
+/// Returns `/root/x` of `~root/x`; `None` if there is no such user.
+fn other_home(text: &str) -> Option<String> {
+    let (name, rest) = text.strip_prefix('~')?.split_at_checked(text.find('/').unwrap_or(text.len()) - 1)?;
+    let users = fs::read_to_string("/etc/passwd").ok().filter(|_| !name.is_empty())?;
+    let user = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|user| user[0] == name)?;
+    Some(format!("{}{rest}", user.get(5)?))
+}
+
 /// Returns the folder at the root in which a path lies.
 fn root(path: &str) -> PathBuf {
     Path::new(path).components().take(2).collect()
@@ -196,6 +223,8 @@ fn closed_paths(line: &str) -> Vec<(String, bool)> {
             None => found.push((path, is_written)),
         }
     };
+    // The folder in which the line works, once it has named one.
+    let mut folder = None;
     for words in commands(line) {
         let redirected = words.iter().filter(|word| word.is_redirected && word.text.starts_with('/'));
         let Some(simple) = Simple::of(&words) else {
@@ -212,6 +241,11 @@ fn closed_paths(line: &str) -> Vec<(String, bool)> {
         match simple.inner() {
             Some(inner) => closed_paths(inner).into_iter().for_each(&mut add),
             None => simple.paths().into_iter().for_each(&mut add),
+        }
+        if simple.name == "cd" {
+            folder = simple.words.first().map(|word| word.text.clone()).filter(|folder| is_path(folder));
+        } else if let Some(folder) = folder.as_ref().filter(|_| simple.writes_beside_itself()) {
+            add((folder.clone(), true));
         }
     }
     found
@@ -265,6 +299,10 @@ pub(super) fn named_in_home(line: &str, home: &Path) -> Vec<String> {
         for words in commands(&line) {
             let Some(simple) = Simple::of(&words) else { continue };
             if simple.name == "cd" {
+                // What follows lies there.
+                let folder = simple.words.first().map(|word| word.text.trim_start_matches("./"));
+                let is_below = |folder: &&str| !folder.is_empty() && !folder.starts_with(['-', '/', '$', '~']);
+                found.extend(folder.filter(is_below).map(str::to_owned));
                 return found;
             }
             lines.extend(simple.inner().map(str::to_owned));
@@ -285,8 +323,6 @@ pub(super) fn named_in_home(line: &str, home: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -302,6 +338,9 @@ mod tests {
             ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
             ("cd /srv && sh -c 'cat notes'", &[]),
             ("cd ~ && sh -c 'cd /opt && ./x'", &[]),
+            ("cd ~ && sh -c 'cd app && touch x'", &["app"]),
+            ("cd ~ && sh -c 'cat notes/a; cd ./app/src && make; cat notes/b'", &["notes/a", "app/src"]),
+            ("cd ~ && sh -c 'cd; ls'", &[]),
         ] {
             assert_eq!(named_in_home(line, home.path()), named, "{line}");
         }
@@ -348,6 +387,12 @@ mod tests {
                 "/dev/shm and /dev/shm/run.sh",
                 "'Read(//dev/shm/**)', 'Read(//dev/shm/run.sh)'",
             ),
+            ("cd /opt; touch a", "/opt", "'Edit(//opt/**)'"),
+            ("cd /opt && ls > a && cd /usr && ls", "/opt", "'Edit(//opt/**)'"),
+            ("cd /var && make -j 4 && cp a b; rm c", "/var", "'Edit(//var/**)'"),
+            ("cd /var && ls a", "/var", "'Read(//var/**)'"),
+            ("cat ~root/x ~nobody-at-all/x", "/root/x", "'Read(//root/x)'"),
+            ("pack --out=/mnt/x --in=/mnt/y", "/mnt/x and /mnt/y", "'Edit(//mnt/**)', 'Read(//mnt/y)'"),
             ("python3 /home/ann/x.py", "/home/ann/x.py", "'Read(//home/ann/x.py)'"),
             ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
         ] {
