@@ -31,15 +31,16 @@ pub struct RefusedCalls {
 }
 
 impl JournalReader {
-    /// Returns calls refused since `from`, the latest first, at most `limit` rows.
+    /// Returns calls refused since `from`, counted by job, tool, rule and reason, the latest first, at most `limit` rows.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
     pub fn refused_calls(&self, from: Option<DateTime<Utc>>, limit: u32) -> Result<Vec<RefusedCalls>, JournalError> {
         let sql = "SELECT * FROM (
               SELECT o.id, d.tool, d.layer, d.rule, d.at AS last, r.run, d.input, d.reason,
-                count(*) OVER (PARTITION BY o.id, d.tool, d.layer, d.rule) AS count,
-                row_number() OVER (PARTITION BY o.id, d.tool, d.layer, d.rule ORDER BY d.at DESC, d.run DESC, d.position DESC) AS place
+                count(*) OVER (PARTITION BY o.id, d.tool, d.layer, d.rule, d.reason) AS count,
+                row_number() OVER (PARTITION BY o.id, d.tool, d.layer, d.rule, d.reason
+                  ORDER BY d.at DESC, d.run DESC, d.position DESC) AS place
               FROM denial d JOIN run r ON r.number = d.run JOIN occurrence o ON o.number = r.occurrence
               WHERE d.at >= ?1 OR ?1 IS NULL) refused
             WHERE place = 1 ORDER BY last DESC LIMIT ?2";

@@ -32,7 +32,7 @@ enum Offer {
 
 impl Refused {
     pub(in crate::web) fn of(calls: Vec<RefusedCalls>, app: &App) -> Vec<Self> {
-        let granting: Vec<Option<Grant>> = calls.iter().map(grant).collect();
+        let (calls, granting): (Vec<RefusedCalls>, Vec<Option<Grant>>) = by_grant(calls).into_iter().unzip();
         let rules = calls.iter().zip(&granting).filter_map(|(calls, grant)| match grant {
             Some(Ok((rule, _))) => Some((&calls.id, &**rule)),
             _ => None,
@@ -136,6 +136,24 @@ fn offered(offer: &Offer, edit: &str) -> Markup {
 
 /// A rule that grants a call and its grants beyond that, or the reason why none is offered.
 type Grant = Result<(String, String), &'static str>;
+
+/// Counts calls of a job that the same line would allow, or none, as one.
+fn by_grant(calls: Vec<RefusedCalls>) -> Vec<(RefusedCalls, Option<Grant>)> {
+    let mut found: Vec<(RefusedCalls, Option<Grant>)> = Vec::new();
+    for calls in calls {
+        let grant = grant(&calls);
+        let is_same = |(known, of_known): &&mut (RefusedCalls, Option<Grant>)| {
+            let key =
+                |calls: &RefusedCalls| (calls.id.clone(), calls.tool.clone(), calls.layer.clone(), calls.rule.clone());
+            key(known) == key(&calls) && *of_known == grant
+        };
+        match found.iter_mut().find(is_same) {
+            Some((known, _)) => known.count += calls.count,
+            None => found.push((calls, grant)),
+        }
+    }
+    found
+}
 
 /// Finds a rule that grants a call. Returns `None` if another rule denies it, or if the reason already says what to do instead.
 fn grant(refused: &RefusedCalls) -> Option<Grant> {
@@ -258,6 +276,14 @@ mod tests {
             }
         }
         assert!(grant(&RefusedCalls { rule: Some("x".into()), ..refused("Read", json!({})) }).is_none());
+    }
+
+    #[test]
+    fn calls_of_one_tool_that_need_different_rules_stand_apart() {
+        let of = |path: &str, count| RefusedCalls { count, ..refused("Read", json!({ "file_path": path })) };
+        let found = by_grant(vec![of("a", 1), of("b", 2), of("a", 4), of("*", 1), of("?*", 1)]);
+        let rows = found.iter().map(|(calls, _)| (calls.input["file_path"].as_str().unwrap(), calls.count));
+        assert_eq!(rows.collect::<Vec<_>>(), [("a", 5), ("b", 2), ("*", 2)]);
     }
 
     #[test]
