@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gate::TriedGate;
 use super::policy::{self, JobPolicy};
 use super::{App, Caller, budget, gate, jobs, made, runs, service};
 use crate::definition::{self, Background, Definition, DefinitionId, FollowedEnd, Loaded, Mode};
@@ -49,10 +50,20 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let applicable_budget = budget::applicable_budget(&definition, app)?;
     let max_cost_usd = applicable_budget.cap.filter(|_| applicable_budget.spent().is_none());
     setup.options.max_budget_usd = max_cost_usd;
-    let (held, followed_by) = (held(&definition, &applicable_budget, app)?, followed_by(&definition, &loaded));
+    let (mut held, followed_by) = (held(&definition, &applicable_budget, app)?, followed_by(&definition, &loaded));
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
-    let gate = gate::try_now(&definition, &setup, app)?;
+    let gate = match gate::try_now(&definition, &setup, app)? {
+        Some(TriedGate::Verdict(verdict)) => Some(verdict),
+        Some(TriedGate::CalledBot) => {
+            held.push(
+                "its gate decides, which is not known here: it calls `ollim-bot`, which answers a gate only in a run"
+                    .to_owned(),
+            );
+            None
+        }
+        None => None,
+    };
     let refused = |line: &String| gate::refused(&definition, &setup, line, app);
     let runs = definition.command.as_ref().map(|line| (line.clone(), refused(line)));
     let system_prompt = system_prompt(&definition, &setup, &settings, app);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{SandboxStatus, Start};
@@ -90,17 +91,29 @@ fn trial(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Optio
     }
 }
 
+/// The program that answers only the commands of a run.
+const OWN_PROGRAM: &str = "ollim-bot";
+
+/// The result of a gate outside of a run.
+pub(super) enum TriedGate {
+    /// The verdict that it would have.
+    Verdict(GateVerdict),
+    /// It has called `ollim-bot`, which answers a gate only in a run.
+    CalledBot,
+}
+
 /// Runs a definition's gate for the person as in a run, except that its state is not kept. Returns `None` if it has no gate.
 ///
 /// # Errors
 /// If it cannot be run.
-pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Result<Option<GateVerdict>, Refusal> {
+pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Result<Option<TriedGate>, Refusal> {
     let Some(line) = definition.gate.clone() else { return Ok(None) };
+    let failed = |why: &str| Ok(Some(TriedGate::Verdict(GateVerdict::Failed(why.to_owned()))));
     if !matches!(app.caller, Caller::Person) {
-        return Ok(Some(GateVerdict::Failed("a job runs no gate of another one".into())));
+        return failed("a job runs no gate of another one");
     }
     let Some(rights) = setup.policy.shell(None) else {
-        return Ok(Some(GateVerdict::Failed("the job's tools do not cover its gate: it has no shell".into())));
+        return failed("the job's tools do not cover its gate: it has no shell");
     };
     let (policy, home) = (setup.policy.clone(), app.home.clone());
     let kept = KeptState::of(&app.home, definition);
@@ -124,11 +137,23 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             group: None,
             run_dir,
         };
-        let gate = Gate { line, timeout, decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)) };
+        let calls = Arc::new(AtomicBool::new(false));
+        let calls_bot = Arc::clone(&calls);
+        let decide = move |start: &Start| {
+            if start.argv.first().is_some_and(|name| name.rsplit('/').next() == Some(OWN_PROGRAM)) {
+                calls.store(true, Ordering::Relaxed);
+            }
+            sandbox.judge(&policy, start)
+        };
+        let gate = Gate { line, timeout, decide: Arc::new(decide) };
         let folder = gate.state();
         kept.copy_into(&folder, after.as_ref())?;
         let ended = gate.run(std::future::ready(Ok(())), std::future::pending()).await?;
-        Ok(ended.map(|ended| ended.verdict.keeping(|| KeptState::look_at(&folder))))
+        let tried = ended.map(|ended| match calls_bot.load(Ordering::Relaxed) {
+            true => TriedGate::CalledBot,
+            false => TriedGate::Verdict(ended.verdict.keeping(|| KeptState::look_at(&folder))),
+        });
+        Ok(tried)
     })
 }
 
