@@ -108,9 +108,12 @@ pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusa
     let mut facts = Facts::of(id, loaded, &journal, app)?;
     facts.story = match (at, of_run) {
         (Some(text), _) => {
-            let (span, story) = asked(text, &facts, &journal)?;
+            let (span, mut stories) = asked(text, &facts, &journal)?;
             facts.asked = Some(span);
-            story
+            // A person who names a time means what fell due then, rather than what somebody fired.
+            let due = stories.iter().rposition(|story| !story.by_hand).or(stories.len().checked_sub(1));
+            facts.further = stories.len().saturating_sub(1);
+            due.map(|due| stories.swap_remove(due))
         }
         (None, Some(story)) => {
             facts.asked = Some((story.occurrence.at, story.occurrence.at + TimeDelta::milliseconds(1)));
@@ -137,20 +140,18 @@ fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId
     }
 }
 
-/// Returns the range that a time of a question means, and the last occurrence in it. The time is one of the viewer's zone, as in answers;
-/// or of the job's, if only there was or is something.
-fn asked(text: &str, facts: &Facts, journal: &JournalReader) -> Result<(Span, Option<OccurrenceHistory>), Refusal> {
+/// Returns the range that a time of a question means, and the occurrences in it. The time is one of the viewer's zone, as in answers; or
+/// of the job's, if only there was or is something.
+fn asked(text: &str, facts: &Facts, journal: &JournalReader) -> Result<(Span, Vec<OccurrenceHistory>), Refusal> {
     let spans = [span(text, facts.viewers_zone(), facts)?, span(text, facts.zone, facts)?];
     for (from, to) in spans {
-        let mut stories = journal.histories_within(&facts.id, from, to)?;
-        // A person who names a time means what fell due then, rather than what somebody fired.
-        let due = stories.iter().rposition(|story| !story.by_hand).or(stories.len().checked_sub(1));
-        if let Some(due) = due {
-            return Ok(((from, to), Some(stories.swap_remove(due))));
+        let stories = journal.histories_within(&facts.id, from, to)?;
+        if !stories.is_empty() {
+            return Ok(((from, to), stories));
         }
     }
     let is_scheduled = |span: &Span| facts.scheduled_in(*span).is_some();
-    Ok((spans.into_iter().find(is_scheduled).unwrap_or(spans[0]), None))
+    Ok((spans.into_iter().find(is_scheduled).unwrap_or(spans[0]), Vec::new()))
 }
 
 /// Parses the range of a question: a minute, a second if the time has seconds, or a whole day.

@@ -49,6 +49,10 @@ pub(super) struct Facts {
     pub(super) faulty_gate: Option<Problem>,
     /// The last check of its chain that began, if it is another one.
     pub(super) later_check: Option<DefinitionId>,
+    /// The file of its last occurrence, if it has no file now and nothing is recorded of the time in question.
+    known_file: Option<PathBuf>,
+    /// The number of further occurrences in the time range in question.
+    pub(super) further: usize,
     /// The occurrence in question.
     pub(super) story: Option<OccurrenceHistory>,
     /// The refused calls of its attempts.
@@ -146,6 +150,8 @@ impl Facts {
             is_paused: suppressed.paused.contains(&id),
             text: text.and_then(Result::ok).flatten(),
             max_concurrent_runs: config.map(|config| config.max_concurrent_runs),
+            known_file: None,
+            further: 0,
             story: None,
             refused: Vec::new(),
             fired: None,
@@ -190,6 +196,9 @@ impl Facts {
         {
             // To try a gate takes a sandbox. What is open has passed its own.
             self.faulty_gate = gate::problem(definition, app);
+        }
+        if self.story.is_none() && self.definition.is_none() {
+            self.known_file = journal.last_history(&self.id)?.map(|last| last.file);
         }
         let Some(story) = &self.story else { return Ok(()) };
         if let (Some(text), Ok(defaults)) = (&story.text, app.defaults())
@@ -248,7 +257,7 @@ impl Facts {
 
     /// Whether the folder of its file is missing, or cannot be read.
     pub(super) fn missing_folder(&self) -> Option<&Problem> {
-        let folder = self.story.as_ref()?.file.parent()?;
+        let folder = self.story.as_ref().map(|story| story.file.as_path()).or(self.known_file.as_deref())?.parent()?;
         self.loaded.problems.iter().find(|problem| problem.is_error() && problem.file == folder)
     }
 
@@ -351,6 +360,13 @@ impl Facts {
         }));
         evidence.extend(story.attempts.iter().map(|attempt| self.of_attempt(attempt)));
         evidence.extend(self.of_refused(story));
+        if self.further > 0 {
+            let what = match self.further {
+                1 => "1 other run of it was due or fired then".to_owned(),
+                more => format!("{more} others of its runs were due or fired then"),
+            };
+            evidence.push(seen(Source::Journal, format!("{what}: `ollim-bot runs {}` shows all", self.id)));
+        }
         if self.was_edited() {
             let run = story.attempts.last().map(|attempt| attempt.run.to_string()).unwrap_or_default();
             let what = format!("changed since: it fired from the text that `ollim-bot runs show {run}` shows");
@@ -375,7 +391,11 @@ impl Facts {
         let mut reasons: Vec<String> = Vec::new();
         for denial in &self.refused {
             let tool = denial.tool.rsplit("__").next().unwrap_or_default();
-            let reason = format!("{tool} was refused: {}", words::reason(&denial.reason));
+            // The words of the client.
+            let reason = match denial.reason.contains("No such tool available") {
+                true => format!("{tool} was called, a tool that the run does not have"),
+                false => format!("{tool} was refused: {}", words::reason(&denial.reason)),
+            };
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }

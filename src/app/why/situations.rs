@@ -99,6 +99,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(SituationKind::Unrecorded, "not_fired_yet", not_fired_yet),
     row(SituationKind::Unrecorded, "repeated_hour", repeated_hour),
     row(SituationKind::Unrecorded, "did_not_count", did_not_count),
+    row(SituationKind::Unrecorded, "not_readable", not_readable),
     row(SituationKind::Unrecorded, "nothing_due", nothing_due),
     row(SituationKind::Coming, "chain_goes_on", chain_goes_on),
     row(SituationKind::Coming, "chain_ended", chain_ended),
@@ -261,12 +262,31 @@ fn changed_at(facts: &Facts, at: DateTime<Utc>) -> String {
     format!("the file was written or changed {}", facts.moment(at))
 }
 
-fn nothing_due(facts: &Facts) -> Option<Statement> {
+/// Returns the time range in question: `at 08:00`, `from 08:00 to 10:00`.
+fn asked_words(facts: &Facts) -> Option<String> {
     let (from, to) = facts.asked?;
-    let span = match to - from > TimeDelta::minutes(1) {
+    Some(match to - from > TimeDelta::minutes(1) {
         true => format!("from {} to {}", facts.bare(from), facts.bare(to)),
         false => facts.moment(from),
+    })
+}
+
+/// Handles a time of a job whose file cannot be read now.
+fn not_readable(facts: &Facts) -> Option<Statement> {
+    let fault = match &facts.definition {
+        Some(_) => return None,
+        None => facts.problem.as_ref().or_else(|| facts.missing_folder())?,
     };
+    let (span, id, (from, _)) = (asked_words(facts)?, &facts.id, facts.asked?);
+    let why = format!("{}: {}", fault.file.display(), words::reason(&fault.message));
+    Statement::bare(match from > facts.now {
+        true => format!("{id} does not fire {span} unless its file can be read by then: {why}."),
+        false => format!("nothing is recorded of {id} {span}, and whether it was due is not known: {why}."),
+    })
+}
+
+fn nothing_due(facts: &Facts) -> Option<Statement> {
+    let (from, span) = (facts.asked?.0, asked_words(facts)?);
     let around = match (facts.before, facts.after.or(facts.next.filter(|next| *next >= from))) {
         (Some(before), Some(after)) => {
             format!("the occurrences around it are {} and {}", facts.bare(before), facts.bare(after))
@@ -492,25 +512,31 @@ fn faulty_gate(facts: &Facts) -> Option<Statement> {
 
 fn conditional(facts: &Facts) -> Option<Statement> {
     let conditions = Some(conditions(facts)).filter(|conditions| !conditions.is_empty())?;
-    Statement::bare(format!("{}{conditions}{}.", next_words(facts)?, beside_running(facts)))
+    Statement::bare(format!("{}{conditions}{}.", next_words(facts)?, beside_open(facts)))
 }
 
-/// Returns what becomes of the next occurrence if the run that is running is not over by then.
-fn beside_running(facts: &Facts) -> &'static str {
-    let running = facts.story.as_ref().filter(|_| facts.asked.is_none()).and_then(|story| story.attempts.last());
+/// Returns what becomes of the next occurrence if the run that is open is not over by then.
+fn beside_open(facts: &Facts) -> &'static str {
+    let open = facts.story.as_ref().filter(|_| facts.asked.is_none()).and_then(|story| story.attempts.last());
     // A run is seldom longer.
     let is_near = facts.next.is_some_and(|next| next - facts.now < TimeDelta::hours(1));
-    let is_running = is_near && running.is_some_and(|last| last.state == RunState::Running) && !facts.is_off();
-    match facts.definition.as_ref().map(|definition| &definition.trigger) {
-        Some(Trigger::Routine { on_overlap, .. }) if is_running => match on_overlap {
-            OnOverlap::Skip => "; it is skipped if this run is not over by then",
-            OnOverlap::Queue => ", or when this run is over",
-            OnOverlap::Cancel => "; it ends this run if that is not over by then",
-        },
+    let state = open.filter(|_| is_near && !facts.is_off()).map(|last| last.state);
+    let Some(Trigger::Routine { on_overlap, .. }) = facts.definition.as_ref().map(|definition| &definition.trigger)
+    else {
+        return "";
+    };
+    match (state, on_overlap) {
+        (Some(RunState::Running | RunState::Claimed), OnOverlap::Skip) => {
+            "; it is skipped if this run is not over by then"
+        }
+        (Some(RunState::Running), OnOverlap::Queue) => ", or when this run is over",
+        (Some(RunState::Claimed), OnOverlap::Queue) => "; it is skipped if this run still waits then",
+        (Some(RunState::Running), OnOverlap::Cancel) => "; it ends this run if that is not over by then",
+        (Some(RunState::Claimed), OnOverlap::Cancel) => "; it takes the place of this run if that is not over by then",
         _ => "",
     }
 }
 
 fn next(facts: &Facts) -> Option<Statement> {
-    Statement::bare(format!("{}{}.", next_words(facts)?, beside_running(facts)))
+    Statement::bare(format!("{}{}.", next_words(facts)?, beside_open(facts)))
 }

@@ -222,7 +222,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "fired by hand while every slot is taken",
         &[FILE, SEE, ("07:30", ByHand), ("07:30", Delayed(DelayCause::Slot, None))],
-        ["waiting", "mail was fired by hand at 07:30 and waits: as many runs are going as may (`max_concurrent_runs: 4`).", "Next: 08:00 (in 25m)."],
+        ["waiting", "mail was fired by hand at 07:30 and waits: as many runs are going as may (`max_concurrent_runs: 4`).", "Next: 08:00 (in 25m); it is skipped if this run is not over by then."],
     ),
     case(
         "missed, and a newer one ran",
@@ -348,6 +348,18 @@ pub(super) const CASES: &[Case] = &[
         &[FILE, SEE, CLAIM, LAUNCH, DONE, ("08:02", File("routines/mail.md", BROKEN))],
         ["file_broken", "mail does not fire: routines/mail.md, line 2: bad `cron` `99 8 * * *`: the minute field `99` is not valid (0-59).", ""],
     ),
+    case(
+        "the file is broken, and a time is asked about",
+        &[FILE, SEE, CLAIM, LAUNCH, DONE, ("08:02", File("routines/mail.md", BROKEN))],
+        ["not_readable", "nothing is recorded of mail at 07:30, and whether it was due is not known: routines/mail.md: bad `cron` `99 8 * * *`: the minute field `99` is not valid (0-59).", ""],
+    )
+    .when("mail", "07:30"),
+    case(
+        "the file is broken, and a coming time is asked about",
+        &[FILE, SEE, CLAIM, LAUNCH, DONE, ("08:02", File("routines/mail.md", BROKEN))],
+        ["not_readable", "mail does not fire at 09:30 unless its file can be read by then: routines/mail.md: bad `cron` `99 8 * * *`: the minute field `99` is not valid (0-59).", ""],
+    )
+    .when("mail", "09:30"),
     case(
         "the file was edited since",
         &[FILE, SEE, CLAIM, LAUNCH, DONE, ("08:02", File("routines/mail.md", EDITED))],
