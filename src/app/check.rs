@@ -59,15 +59,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
-    let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
-    let until = Instant::now() + TRY_TIMEOUT;
-    // The gate of a job that another job created may take any time. The job's runs report its problems.
-    let gates = gates.filter(|definition| definition.created_by.is_none());
-    let gates = gates.filter_map(|definition| match Instant::now() < until {
-        true => gate::problem(definition, app),
-        false => untried(definition),
-    });
-    let gates = gates.collect::<Vec<_>>();
+    let gates = by_trying(loaded.definitions.values().filter(|definition| wanted(&definition.file)), app);
     let hooks = webhooks::problems(&loaded.definitions, app);
     let untried = without_trying(&loaded, app).into_iter().chain(hooks);
     let tried = gates.into_iter().chain(servers_that_cannot_start(app)).chain(channels_that_cannot_deliver(app));
@@ -94,6 +86,18 @@ pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
         definition::other_entries(&app.home),
     ]
     .concat()
+}
+
+/// Returns the problems of gates and commands. Each is tried: what it would start is judged, and does not run.
+pub(super) fn by_trying<'a>(definitions: impl IntoIterator<Item = &'a Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let until = Instant::now() + TRY_TIMEOUT;
+    // The gate of a job that another job created may take any time. The job's runs report its problems.
+    let definitions = definitions.into_iter().filter(|definition| definition.created_by.is_none());
+    let problems = definitions.filter_map(|definition| match Instant::now() < until {
+        true => gate::problem(definition, app),
+        false => untried(definition),
+    });
+    problems.collect()
 }
 
 /// Returns the problems of definitions with the settings of this host, each of a definition alone.

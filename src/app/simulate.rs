@@ -7,11 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::words::conditions;
-use super::{App, budget, jobs, made, push, runs, service, suppressed, when, why};
-use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
+use super::{App, budget, check, jobs, made, push, runs, service, suppressed, when, why};
+use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded, Problem};
 use crate::journal::{Caps, JournalReader, RunRecord, RunState, Spending};
 use crate::refusal::Refusal;
-use crate::schedule::{Assumptions, SimulatedJob, simulate};
+use crate::schedule::{Assumptions, OpenRun, OpenRunState, SimulatedJob, simulate};
 
 pub use crate::schedule::{PredictedOccurrence, Prediction};
 
@@ -41,6 +41,8 @@ pub struct Simulated {
     pub on_events: Vec<(DefinitionId, String)>,
     /// Further conditions of a job's occurrences, for each job that has some.
     pub conditions: Vec<(DefinitionId, String)>,
+    /// What is wrong with gates and commands of these jobs.
+    pub faults: Vec<Problem>,
     /// Jobs left out because they are disabled or paused.
     pub left_out: Vec<DefinitionId>,
     /// Number of jobs in the database that were not looked at. They fall due later than those that were.
@@ -84,15 +86,7 @@ pub(super) fn simulated(
         () if paused.contains(&definition.id) => Some("paused: it has failed too often in a row"),
         () => None,
     };
-    let mut chosen = match ids {
-        [] => loaded.definitions.values().cloned().collect(),
-        ids => ids.iter().map(|id| jobs::find_readable(id, None, &loaded)).collect::<Result<Vec<_>, _>>()?,
-    };
-    let mut left_out = Vec::new();
-    if ids.is_empty() {
-        left_out.extend(chosen.iter().filter(|one| held(one).is_some()).map(|one| one.id.clone()));
-        chosen.retain(|one| held(one).is_none());
-    }
+    let (mut chosen, left_out) = chosen(ids, |one| held(one).is_some(), &loaded)?;
     let claimed = journal.claimed_reminders()?;
     let has_record = |one: &Arc<Definition>| one.kind() == Kind::Reminder && claimed.contains_key(&one.id);
     chosen.retain(|one| !has_record(one));
@@ -107,14 +101,15 @@ pub(super) fn simulated(
     chosen.retain(|one| unforeseen(one).is_none());
     let chosen = chosen.iter().map(|one| made::with_approval(one, &loaded.definitions, app));
     let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
-    let running: HashMap<DefinitionId, _> = journal.unfinished()?.into_iter().filter_map(running_since).collect();
+    let open = open_runs(&jobs, &journal)?;
     let subject = |job: &RunEstimate| SimulatedJob {
-        running: running.get(&job.definition.id).copied(),
+        open: open.get(&job.definition.id).copied(),
         ..job.subject(held(&job.definition))
     };
     let subjects: Vec<SimulatedJob> = jobs.iter().map(subject).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();
+    let faults = check::by_trying(jobs[..asked].iter().map(|job| &job.definition), app);
     let assumed = Assumptions {
         now,
         from,
@@ -127,13 +122,52 @@ pub(super) fn simulated(
     let (mut occurrences, is_truncated) = simulate(&subjects, &assumed);
     occurrences.retain(|one| one.subject < asked);
     let is_paused = service::paused(service::status(app).ok().flatten().as_ref(), &journal)?.is_some();
-    Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, unread, is_paused })
+    Ok(Simulated {
+        from,
+        until,
+        occurrences,
+        is_truncated,
+        jobs,
+        on_events,
+        conditions,
+        faults,
+        left_out,
+        unread,
+        is_paused,
+    })
 }
 
-/// Returns the job of a run that is running, the run's scheduled time, and when it began.
-fn running_since(run: RunRecord) -> Option<(DefinitionId, [DateTime<Utc>; 2])> {
-    let began = run.started.filter(|_| run.outcome == RunState::Running)?;
-    Some((run.id, [run.scheduled, began]))
+/// Returns the jobs of a prediction, and those left out of it: if none is named, those that are held.
+fn chosen(
+    ids: &[String],
+    is_held: impl Fn(&Definition) -> bool,
+    loaded: &Loaded,
+) -> Result<(Vec<Arc<Definition>>, Vec<DefinitionId>), Refusal> {
+    if ids.is_empty() {
+        let (left_out, chosen): (Vec<_>, Vec<_>) = loaded.definitions.values().cloned().partition(|one| is_held(one));
+        return Ok((chosen, left_out.iter().map(|one| one.id.clone()).collect()));
+    }
+    let named = ids.iter().map(|id| jobs::find_readable(id, None, loaded));
+    Ok((named.collect::<Result<_, _>>()?, Vec::new()))
+}
+
+/// Returns the run of each job that is not over; of several, the oldest.
+fn open_runs(jobs: &[RunEstimate], journal: &JournalReader) -> Result<HashMap<DefinitionId, OpenRun>, Refusal> {
+    let questions = journal.questions(0)?;
+    let state = |run: &RunRecord| {
+        let asks = questions.iter().find(|question| question.start && question.run == run.run);
+        if let Some(asks) = asks.filter(|asks| asks.answer.is_none()) {
+            return OpenRunState::Asks([asks.asked, asks.deadline]);
+        }
+        let is_running = |run: &RunRecord| run.outcome == RunState::Running;
+        match run.retry_at.or(run.started.filter(|_| is_running(run))) {
+            Some(at) => OpenRunState::Runs(at),
+            None => OpenRunState::Waits,
+        }
+    };
+    let unfinished = journal.unfinished()?;
+    let known = unfinished.iter().filter(|run| jobs.iter().any(|job| job.definition.id == run.id));
+    Ok(known.map(|run| (run.id.clone(), OpenRun { at: run.scheduled, state: state(run) })).collect())
 }
 
 /// Returns the begin and the end of the span between times as a person writes them.
@@ -170,7 +204,7 @@ impl RunEstimate {
         SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
-            running: None,
+            open: None,
             definition: Arc::clone(&self.definition),
             takes: self.takes,
             costs: self.costs,

@@ -59,4 +59,4 @@ pub use job::{AgentNeed, Approval, Job, Launcher};
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
 pub use sharing::{REMOVAL, is_named, needs_main};
-pub use simulate::{Assumptions, PredictedOccurrence, Prediction, SimulatedJob, simulate};
+pub use simulate::{Assumptions, OpenRun, OpenRunState, PredictedOccurrence, Prediction, SimulatedJob, simulate};

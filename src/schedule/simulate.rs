@@ -34,8 +34,28 @@ pub struct SimulatedJob {
     pub own_budget: Option<Spending>,
     /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
-    /// Its run that is running now: its scheduled time, and when it began.
-    pub running: Option<[DateTime<Utc>; 2]>,
+    /// Its run that is not over now.
+    pub open: Option<OpenRun>,
+}
+
+/// A run that is not over, by its scheduled time.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRun {
+    /// The scheduled time.
+    pub at: DateTime<Utc>,
+    /// What it does.
+    pub state: OpenRunState,
+}
+
+/// The state of a run that is not over.
+#[derive(Clone, Copy, Debug)]
+pub enum OpenRunState {
+    /// It runs, since then. Or an attempt has failed, and the next begins then.
+    Runs(DateTime<Utc>),
+    /// It waits for its begin.
+    Waits,
+    /// The person is asked to approve it. Begin and deadline of the question.
+    Asks([DateTime<Utc>; 2]),
 }
 
 /// The assumptions of a simulation.
@@ -198,21 +218,46 @@ struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    /// Adds the runs that are running now. Returns their number: they come first among what is found.
+    /// Adds the runs that are not over. Returns the number of those that are no prediction: they come first among what is found.
     fn resume(&mut self) -> usize {
-        for (place, subject) in self.subjects.iter().enumerate() {
-            let Some([at, begins]) = subject.running else { continue };
-            let ends = begins + subject.takes;
-            let prediction = Prediction::Runs { begins, ends, late: None, ended: false };
-            let number = self.found.len();
-            self.found.push(PredictedOccurrence { at, subject: place, prediction });
-            if ends > self.assumed.now {
-                let (is_background, is_foreground) = slots(&subject.definition);
-                let run = SimulatedRun { number, subject: place, ends, is_background, is_foreground, asks: false };
-                self.running.push(run);
-            }
+        let open = self.subjects.iter().enumerate().filter_map(|(place, subject)| Some((place, subject.open?)));
+        let (begun, others): (Vec<_>, Vec<_>) = open.partition(|(_, open)| matches!(open.state, OpenRunState::Runs(_)));
+        for (place, open) in begun.iter().chain(&others) {
+            self.go_on(*place, *open);
         }
-        self.found.len()
+        // Of a later period they are no part.
+        if self.assumed.from > self.assumed.now { self.found.len() } else { begun.len() }
+    }
+
+    /// Adds a run that is not over.
+    fn go_on(&mut self, place: usize, OpenRun { at, state }: OpenRun) {
+        let (number, subject) = (self.found.len(), &self.subjects[place]);
+        let (is_background, is_foreground) = slots(&subject.definition);
+        let run = SimulatedRun { number, subject: place, ends: at, is_background, is_foreground, asks: false };
+        let prediction = match state {
+            OpenRunState::Runs(begins) => {
+                let ends = begins + subject.takes;
+                if ends > self.assumed.now {
+                    self.running.push(SimulatedRun { ends, ..run });
+                }
+                Prediction::Runs { begins, ends, late: None, ended: false }
+            }
+            OpenRunState::Asks([since, until]) => {
+                self.running.push(SimulatedRun {
+                    ends: until,
+                    is_background: false,
+                    is_foreground: false,
+                    asks: true,
+                    ..run
+                });
+                Prediction::Asks { since, until }
+            }
+            OpenRunState::Waits => {
+                self.waiting.push((number, Some("it waits already")));
+                Prediction::Skipped(SUPERSEDED.to_owned())
+            }
+        };
+        self.found.push(PredictedOccurrence { at, subject: place, prediction });
     }
 
     /// Records the occurrences due before now as missed.
@@ -417,7 +462,7 @@ mod tests {
             tokens: 1000,
             own_budget: None,
             held: None,
-            running: None,
+            open: None,
         }
     }
 
@@ -469,6 +514,32 @@ mod tests {
             found(OnOverlap::Cancel),
             ["mail 13:00 13:00-14:00 ended", "mail 14:00 14:00-15:00 ended", "mail 15:00 15:00-16:30"]
         );
+    }
+
+    #[test]
+    fn runs_that_are_not_over_take_their_slots_and_waiting_ones_begin_as_soon_as_they_can() {
+        let open = |at: &str, state| Some(OpenRun { at: march(at), state });
+        let hog = |state| SimulatedJob { open: open("01T11:50:00", state), ..subject(routine("hog"), 30) };
+        let mail = |state| SimulatedJob { open: open("01T11:55:00", state), ..subject(routine("mail"), 5) };
+        let found =
+            |jobs: &[SimulatedJob], from| lines(jobs, &Assumptions { slots: 1, ..assumed(from, "01T12:40:00") });
+        let noon = "01T12:00:00";
+        let running = OpenRunState::Runs(march("01T11:51:00"));
+        let mail_waits = mail(OpenRunState::Waits);
+        assert_eq!(
+            found(&[mail_waits.clone(), hog(running)], noon),
+            ["mail 11:55 12:21-12:26 (as many runs are going as may)"]
+        );
+        assert_eq!(found(&[mail_waits.clone()], noon), ["mail 11:55 12:00-12:05 (it waits already)"]);
+        assert!(found(&[mail_waits], "01T12:30:00").is_empty());
+        let question = OpenRunState::Asks([march("01T11:58:00"), march("01T12:08:00")]);
+        assert_eq!(found(&[mail(question)], noon), ["mail 11:55 asks until 12:08"]);
+        // The next of its own is skipped meanwhile.
+        let hourly = SimulatedJob { open: open("01T12:00:00", OpenRunState::Waits), ..hog(running) };
+        let at_one = Assumptions { slots: 1, ..assumed("01T12:30:00", "01T13:30:00") };
+        let over = "hog 13:00 overlap: the one of 12:00 was not over (on_overlap: skip)";
+        let long = SimulatedJob { takes: TimeDelta::minutes(90), ..hourly };
+        assert_eq!(lines(&[long], &at_one), [over]);
     }
 
     #[test]

@@ -313,6 +313,25 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
     routine(&bot, "tried", "exit 3", READS);
     let text = bot.ok(["fire", "tried", "--dry-run"]);
     assert!(text.starts_with("Gate\nthe run would fail: the gate ended with exit code 3\n"), "{text}");
+    // What `ollim-bot` answers to a run is not known outside of one.
+    routine(&bot, "tried", "ollim-bot runs | grep -q x", "allowed_tools: ['Bash(ollim-bot runs)', 'Bash(grep *)']\n");
+    let dry = bot.json(["fire", "tried", "--dry-run"]);
+    assert_eq!(dry["gate"], Value::Null, "{dry:#}");
+    let held = "its gate decides, which is not known here: it calls `ollim-bot`, which answers a gate only in a run";
+    assert_eq!(dry["held"], json!([held]), "{dry:#}");
+}
+
+/// `doctor`, `simulate` and `why` say of a gate that will fail what `check` says.
+#[test]
+fn a_gate_that_will_fail_is_told_wherever_a_person_looks() {
+    let bot = TestBot::new();
+    routine(&bot, "bare", "curl -fsS https://example.com", READS);
+    let message = "the job's tools do not cover its gate, which will fail: ";
+    let doctor = bot.run(["doctor"]).stdout;
+    assert!(doctor.contains("0 in order, 1 whose gate or command will fail"), "{doctor}");
+    assert!(bot.ok(["simulate", "bare"]).contains(&format!("routines/bare.md: {message}")));
+    let faults = &bot.json(["simulate", "bare"])["faults"];
+    assert!(faults[0]["message"].as_str().unwrap().starts_with(message), "{faults:#}");
 }
 
 /// Returns the recipes of docs/gates.md: a file's path and its text.

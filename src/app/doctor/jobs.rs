@@ -28,23 +28,31 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
         is_below || definition::kind_of(&problem.file).is_some()
     };
     let beside = check::without_trying(&loaded, app);
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        loaded.problems.iter().chain(&beside).filter(in_folder).partition(|problem| problem.is_error());
-    let (errors, warnings) = (errors.len(), warnings.len());
+    let tried = check::by_trying(loaded.definitions.values(), app);
+    let fail = tried.iter().filter(|problem| problem.is_error()).count();
+    let of_files = || loaded.problems.iter().chain(&beside).filter(in_folder);
+    let errors = of_files().filter(|problem| problem.is_error()).count();
+    let warnings = of_files().count() - errors + tried.len() - fail;
     let pushed = runs::open(app).and_then(|journal| Ok(journal.pushed_counts(None)?.all)).unwrap_or_default();
-    let in_order = check::in_order(loaded.definitions.values(), loaded.problems.iter().chain(&beside));
+    let all = loaded.problems.iter().chain(&beside).chain(&tried);
+    let in_order = check::in_order(loaded.definitions.values(), all);
     let good = match (in_order, pushed) {
         (files, 0) => files.to_string(),
         (files, pushed) => format!("{files} with a file and {pushed} in the database"),
     };
     let see = "see where: `ollim-bot check`";
-    vec![match (errors, warnings) {
-        (0, 0) => Finding::ok("definitions", format!("{good} in order")),
-        (0, _) => Finding::look("definitions", format!("{good} in order, {}", counted(warnings, "warning"))).step(see),
-        _ => {
-            let detail = format!("{good} in order, {} in files that do not count", counted(errors, "error"));
-            Finding::wrong("definitions", detail).step(see)
+    let errors = (errors > 0).then(|| format!("{} in files that do not count", counted(errors, "error")));
+    let fail = (fail > 0).then(|| match fail {
+        1 => "1 whose gate or command will fail".to_owned(),
+        more => format!("{more} whose gates or commands will fail"),
+    });
+    let wrong: Vec<String> = errors.into_iter().chain(fail).collect();
+    vec![match (wrong.is_empty(), warnings) {
+        (true, 0) => Finding::ok("definitions", format!("{good} in order")),
+        (true, _) => {
+            Finding::look("definitions", format!("{good} in order, {}", counted(warnings, "warning"))).step(see)
         }
+        _ => Finding::wrong("definitions", format!("{good} in order, {}", wrong.join(", "))).step(see),
     }]
 }
 

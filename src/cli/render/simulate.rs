@@ -61,6 +61,9 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
     for (id, conditions) in &simulated.conditions {
         output.note(plain(&format!("{id}: each run begins only if {conditions}")));
     }
+    for fault in &simulated.faults {
+        output.note(plain(&format!("{}: {}", fault.file.display(), fault.message)));
+    }
     if !simulated.left_out.is_empty() {
         let ids: Vec<&str> = simulated.left_out.iter().map(|id| id.as_str()).collect();
         output.note(plain(&format!("left out, disabled or paused: {}", ids.join(", "))));
@@ -148,6 +151,7 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         "jobs": jobs.collect::<Vec<_>>(),
         "on_events": on_events.collect::<Vec<_>>(),
         "conditions": simulated.conditions.iter().map(|(id, words)| json!({ "id": id, "words": words })).collect::<Vec<_>>(),
+        "faults": simulated.faults.iter().map(|fault| json!({ "file": fault.file, "message": fault.message })).collect::<Vec<_>>(),
         "left_out": simulated.left_out,
         "unread": simulated.unread,
     })
