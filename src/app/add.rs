@@ -8,9 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::permissions::require_no_circle;
-use super::{
-    App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, gate, jobs, recurrence, taken_ids, when,
-};
+use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, taken_ids, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
 use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
@@ -210,11 +208,7 @@ fn set(draft: &mut Draft, change: &FieldChange, value: &FieldValue) -> Result<()
 pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
     let WrittenFile { definition, mut warnings, .. } = written;
     let definition = Arc::new(definition);
-    if definition.follows().is_some() {
-        // What cannot be read now is reported by `check`.
-        warnings.extend(app.load().ok().and_then(|loaded| check::follows_nobody(&definition, &loaded, app)));
-    }
-    warnings.extend(gate::problem(&definition, app));
+    warnings.extend(check::of_new(&definition, app));
     let warnings = warnings.into_iter().map(|problem| problem.at_field(&app.home)).collect();
     SavedDefinition {
         job: Job::of(definition, app.now()),

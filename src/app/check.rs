@@ -111,6 +111,27 @@ pub(super) fn by_settings(definitions: &BTreeMap<DefinitionId, Arc<Definition>>,
     .concat()
 }
 
+/// Returns the problems of a definition that was just written, besides those of its file. Reads other files only if it names other jobs.
+pub(super) fn of_new(definition: &Arc<Definition>, app: &App) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    // The settings and the machine are the person's.
+    if matches!(app.caller, Caller::Person) {
+        let alone = BTreeMap::from([(definition.id.clone(), Arc::clone(definition))]);
+        problems.extend(by_settings(&alone, app));
+        problems.extend(watched::problems(&alone, app));
+        problems.extend(waking::problems(&alone, app));
+    }
+    let names_jobs = definition.follows().is_some() || !definition.context_from.is_empty();
+    // What cannot be read now is reported by `check`.
+    if let Some(loaded) = names_jobs.then(|| app.load().ok()).flatten() {
+        problems.extend(follows_nobody(definition, &loaded, app));
+        let of_it = |problem: &Problem| problem.file == definition.file;
+        problems.extend(unread_jobs(&loaded.definitions, app).into_iter().filter(of_it));
+    }
+    problems.extend(gate::problem(definition, app));
+    problems
+}
+
 /// Reports that there was no time to try a definition's gate or command.
 fn untried(definition: &Definition) -> Option<Problem> {
     let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };
