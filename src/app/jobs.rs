@@ -1,6 +1,6 @@
 //! Finds, lists and shows definitions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::suppressed::paused;
 use super::upcoming::FirstOccurrences;
-use super::{App, Caller, push, runs};
+use super::{App, Caller, push, runs, service, words};
 use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
@@ -24,13 +24,25 @@ pub struct Job {
     pub next: Option<DateTime<Utc>>,
     /// Whether it is paused after failures.
     pub paused: bool,
+    /// The state of its run that is not over; `None` if there is none, or a list did not ask. A run without a service was cut off.
+    pub open: Option<RunState>,
 }
 
 impl Job {
     /// Returns a job that is not paused.
     pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
         let next = FirstOccurrences::after(now).of(&definition);
-        Self { definition, next, paused: false }
+        Self { definition, next, paused: false, open: None }
+    }
+
+    /// Returns the state of its run that is not over: `running`, `was cut off`.
+    #[must_use]
+    pub fn open_words(&self) -> Option<String> {
+        Some(match self.open? {
+            RunState::Interrupted => "was cut off".to_owned(),
+            RunState::Failed | RunState::TimedOut => "is tried again".to_owned(),
+            state => words::state(state),
+        })
     }
 
     /// Reduces the URL of its monitor to the host.
@@ -99,12 +111,14 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     // A reminder is never paused.
     let paused = if kind != Kind::Reminder { paused(&loaded, app) } else { BTreeSet::new() };
     let mut firsts = FirstOccurrences::after(app.now());
+    let open = if kind == Kind::Reminder { open_states(app)? } else { HashMap::new() };
     let definitions = loaded.definitions;
     let mut jobs = Vec::with_capacity(definitions.len());
     for definition in definitions.values() {
         let paused = paused.contains(&definition.id);
         let next = firsts.of(definition).filter(|_| !paused);
-        jobs.push(Job { definition: Arc::clone(definition), next, paused });
+        let open = open.get(&definition.id).copied();
+        jobs.push(Job { definition: Arc::clone(definition), next, paused, open });
     }
     jobs.sort_by(|a, b| {
         let key = |job: &Job| (job.next.is_none(), job.next);
@@ -124,6 +138,15 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
         .collect();
     let errors = loaded.problems.into_iter().filter(Problem::is_error).collect();
     Ok(JobList { kind, jobs, failed, errors, left_out, not_coming })
+}
+
+/// Returns the state of each run that is not over, by job. Without a service none runs.
+fn open_states(app: &App) -> Result<HashMap<DefinitionId, RunState>, Refusal> {
+    let unfinished = runs::open(app).and_then(|journal| Ok(journal.unfinished()?)).unwrap_or_default();
+    let is_any_running = unfinished.iter().any(|run| run.outcome == RunState::Running);
+    let is_off = is_any_running && matches!(service::status(app), Ok(None));
+    let state = |state| if is_off && state == RunState::Running { RunState::Interrupted } else { state };
+    Ok(unfinished.into_iter().map(|run| (run.id, state(run.outcome))).collect())
 }
 
 /// Returns one definition.

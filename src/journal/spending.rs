@@ -145,9 +145,10 @@ impl Spending {
     /// `the budget of today is spent`; or that only running runs hold what is left.
     #[must_use]
     pub fn is_spent_words(&self) -> String {
+        let (what, are) = if self.name == TOKENS { ("tokens", "are") } else { ("budget", "is") };
         match self.is_spent_for_good() {
-            true => format!("the budget of {} is spent", self.period()),
-            false => format!("the rest of the budget of {} is taken by runs that have not ended", self.period()),
+            true => format!("the {what} of {} {are} spent", self.period()),
+            false => format!("the rest of the {what} of {} is taken by runs that have not ended", self.period()),
         }
     }
 

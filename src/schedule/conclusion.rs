@@ -133,7 +133,8 @@ fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
     let is_silent = definition.maker().is_some()
         && definition.background().is_some_and(|background| !background.restrictions.allow_ping);
     let quotes = is_silent && failure.class.quotes_job();
-    let told = if quotes { "its record says why" } else { &*failure.message };
+    let see = format!("`ollim-bot why {}` says why", definition.id);
+    let told = if quotes { &*see } else { &*failure.message };
     let recorded = |after| Finish {
         after,
         class: Some(class_word(failure.class)),

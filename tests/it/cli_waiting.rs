@@ -107,6 +107,26 @@ async fn what_failed_and_is_tried_again_says_when() {
 }
 
 #[tokio::test]
+async fn a_list_says_of_a_reminder_whose_run_is_open_how_that_stands() {
+    let bot = TestBot::new();
+    let at = whole(now()) - TimeDelta::minutes(10);
+    for id in ["begun", "claimed", "missed"] {
+        bot.write(&format!("reminders/{id}.md"), &reminder(at, "", "Tea."));
+    }
+    bot.write("reminders/off.md", &reminder(at, "enabled: false\n", "Tea."));
+    let before = journal(bot.home(), Clock::system());
+    let run = claim(&before, "begun", Kind::Reminder, at, Purpose::Run).await;
+    before.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
+    claim(&before, "claimed", Kind::Reminder, at, Purpose::Run).await;
+    before.close().await;
+    let list = bot.ok(["reminder", "list"]);
+    let of = |id: &str| list.lines().find(|line| line.starts_with(id)).unwrap_or_else(|| panic!("{list}")).to_owned();
+    for (id, why) in [("begun", "was cut off"), ("claimed", "waiting"), ("missed", "10m ago"), ("off", "disabled")] {
+        assert!(of(id).contains(why), "{list}");
+    }
+}
+
+#[tokio::test]
 async fn one_that_stands_for_many_says_so() {
     let bot = TestBot::new();
     let before = journal(bot.home(), Clock::system());

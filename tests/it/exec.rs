@@ -624,6 +624,27 @@ fn check_names_what_stands_wrong_beside_a_command() {
     }
 }
 
+/// What `check` finds about a job, `add` and `edit` say at once.
+#[test]
+fn what_is_added_comes_with_its_warnings() {
+    let bot = TestBot::new();
+    let job = ["routine", "add", "--background", "-m", "Look.", "--id"];
+    for (id, words, said) in [
+        ("over", "--cron @daily --max-cost-usd 2 --max-cost-day-usd 1", "it is above `max_cost_day_usd`"),
+        ("blind", "--watch gone", "work/gone is not there"),
+        ("lost", "--cron @daily --channel phone", "there is no channel `phone`"),
+        ("alone", "--after nobody", "there is no job `nobody`, so this routine never fires"),
+        ("unread", "--cron @daily --context-from nobody", "there is no job `nobody`"),
+    ] {
+        let made = bot.run(job.into_iter().chain([id]).chain(words.split(' ')));
+        assert!(made.code == 0 && made.stderr.contains(said), "{made:?}");
+        let checked = bot.run(["check", id]).stdout;
+        assert!(checked.contains(said), "{checked}");
+    }
+    let edited = bot.run(["routine", "edit", "over", "--deliver", "digest"]);
+    assert!(edited.code == 0 && edited.stderr.contains("there is no digest on `console`"), "{edited:?}");
+}
+
 #[test]
 fn it_is_made_shown_and_tried_from_the_command_line() {
     let bot = TestBot::new();

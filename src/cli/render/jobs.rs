@@ -148,7 +148,7 @@ fn note_left_out(left_out: u64, not_coming: u64, output: &mut Output) {
 
 /// Returns a row of a list.
 fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
-    let Job { definition, next: at, paused } = job;
+    let Job { definition, next: at, paused, .. } = job;
     let when = match (*at, definition.enabled) {
         (Some(at), _) => times::local(at, now, definition.zone),
         (None, false) => "disabled".to_owned(),
@@ -160,7 +160,7 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
         Trigger::Routine { recurs, .. } => Some(recurs.to_string()),
         _ => None,
     };
-    let relative = at.map(|at| times::relative(at, now)).unwrap_or_default();
+    let relative = job.open_words().or(at.map(|at| times::relative(at, now))).unwrap_or_default();
     let before = [Cell::new(definition.id.as_str(), STRONG), when.into(), Cell::new(relative, FAINT)];
     let behind = [Cell::new(place(definition), FAINT), summary(definition).into()];
     before.into_iter().chain(recurs.map(Cell::from)).chain(behind).collect()
@@ -213,7 +213,7 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
 
 /// Shows when the job fires.
 fn fires(job: &Job, view: &View, fact: &mut impl FnMut(&str, String)) {
-    let Job { definition, next, paused } = job;
+    let Job { definition, next, paused, .. } = job;
     let when = |at: DateTime<Utc>| moment(at, job, view);
     match &definition.trigger {
         Trigger::Routine { recurs, .. } => {

@@ -81,10 +81,13 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
 }
 
 /// Renders when a job comes, or why it does not.
-fn coming(Job { definition, next, paused }: &Job, context: &Context) -> Markup {
+fn coming(job @ Job { definition, next, paused, .. }: &Job, context: &Context) -> Markup {
     html! {
         @match next {
-            Some(at) => (context.relative(*at)),
+            Some(at) => @match job.open_words() {
+                Some(open) => (open),
+                None => (context.relative(*at)),
+            },
             None if *paused => span .bad { "paused after failures" },
             None if !definition.enabled => span .faint { "paused" },
             None => span .faint { (parts::with_code(&definition.waits_for().unwrap_or_else(|| "never".into()))) },
