@@ -228,14 +228,14 @@ impl Spending {
         Some((format!("Raise {} to {shown}", self.period()), format!("raise:{}:{}:{amount}", self.name, self.label)))
     }
 
-    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. If running runs have
+    /// `1.00 of 2.00 USD of the day's budget are spent or taken, until 2026-11-24 00:00`. If running runs have
     /// reserved the missing amount, says so without a time, since it may be free as soon as they end.
     #[must_use]
     pub fn words(&self, zone: Tz) -> String {
         let whose = match self.name {
             "job_day" => "of this job's `max_cost_day_usd`",
-            "month" => "of this month's budget",
-            _ => "of today's budget",
+            "month" => "of the month's budget",
+            _ => "of the day's budget",
         };
         if self.taken > 0.0 && !self.is_nothing(self.cap - self.spent) {
             let Self { spent, cap, taken, .. } = self;

@@ -136,7 +136,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let run = service.fire("mail");
     let why = run["error"].as_str().unwrap();
     assert_eq!(run["outcome"], "skipped", "{run:#}");
-    assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
+    assert!(why.starts_with("budget: 0.02 of 0.02 USD of the day's budget are spent or taken, until "), "{why}");
     service.fire("mail");
     assert_eq!(
         notifications(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(),
@@ -192,7 +192,7 @@ fn jobs_stop_at_the_month_and_go_on_when_the_person_raises_it() {
     let run = service.fire("mail");
     let why = run["error"].as_str().unwrap();
     // On the first itself the day stops them as well, and before.
-    let period = if day_is_spent { "9.00 USD of today's" } else { "10.00 of 10.00 USD of this month's" };
+    let period = if day_is_spent { "9.00 USD of the day's" } else { "10.00 of 10.00 USD of the month's" };
     assert!(run["outcome"] == "skipped" && why.contains(period), "{run:#}");
     assert!(bot.ok(["why", "mail"]).contains("budget"), "{}", bot.ok(["why", "mail"]));
     bot.ok(["budget", "--day", "30", "--month", "20"]);
@@ -242,8 +242,7 @@ fn a_dry_run_shows_the_cap_that_a_run_gets_and_what_would_hold_it() {
         assert!((in_the_journal(&bot, &taken) - cap).abs() < 1e-9);
     }
     let held = dry("small")["held"].clone();
-    let all =
-        "it would be skipped: 0.00 of 0.80 USD of today's budget are spent, and 0.80 taken by runs that have not ended";
+    let all = "it would be skipped: 0.00 of 0.80 USD of the day's budget are spent, and 0.80 taken by runs that have not ended";
     let asks = "when it falls due it asks you first (`approve`); fired by hand it does not";
     assert_eq!((held, shown("small")), (json!([all, asks]), None));
     assert_eq!(dry("own")["followed_by"], json!(["alarm", "sum"]));
@@ -264,7 +263,7 @@ fn tokens_of_a_day_are_for_subscriptions() {
     routine(&bot, "mail", "");
     assert_eq!(service.fire("mail")["outcome"], "completed");
     let run = service.fire("mail");
-    assert!(run["error"].as_str().unwrap().contains("of 100 tokens of today's budget"), "{run:#}");
+    assert!(run["error"].as_str().unwrap().contains("of 100 tokens of the day's budget"), "{run:#}");
     bot.ok(["budget", "--tokens", "1000000"]);
     assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 1_000_000.0);
     assert_eq!(service.fire("mail")["outcome"], "completed");
