@@ -8,10 +8,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::crontab::{self, CronJob};
-use super::paths::{OutsidePaths, named_in_home, names_home};
+use super::paths::NamedPaths;
 use super::systemd::{self, TimerJob, UnitFile};
 use super::{ImportRemark, ImportResult};
 use crate::app::{App, make_folders, taken_ids};
+use crate::clock::Waker;
 use crate::definition::{
     self, Cadence, DefinitionError, DefinitionId, Deliver, Draft, JobClient, LARGEST_FILE, OnMissed, Recurrence,
     Trigger, When,
@@ -76,7 +77,11 @@ pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Re
     for timer in timers(&places)? {
         match timer_job(&timer) {
             Err((why, hint)) => jobs.left(&timer, why, hint),
-            Ok((TimerJob { description, when, zone, command, on_missed, jitter, wake, timeout, look }, service)) => {
+            Ok((
+                TimerJob { description, when, zone, command, on_missed, jitter, wake, timeout, mut look },
+                service,
+            )) => {
+                look.extend(wake.then(wakes));
                 let body = format!("{} starts {}.\n", timer.display(), service.display());
                 let zone = zone.or(system_zone(app));
                 let name = || timer.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -97,6 +102,14 @@ pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Re
         }
     }
     Ok(jobs.done)
+}
+
+/// Returns what becomes of `WakeSystem=`.
+fn wakes() -> String {
+    match Waker::lacks_clock() {
+        Some(why) => format!("it does not wake the machine: {why}"),
+        None => "it wakes the machine if the service may: see `ollim-bot doctor` once it is enabled".to_owned(),
+    }
 }
 
 /// Returns the zone of the system's own times, if the bot has another one.
@@ -228,9 +241,7 @@ impl<'a> Jobs<'a> {
             return Ok(());
         }
         let home = self.app.env.path("HOME");
-        let in_home = home.map(|home| named_in_home(&command, home)).unwrap_or_default();
-        let leads_home = names_home(&command, home) || !in_home.is_empty();
-        let outside = OutsidePaths::of(&command, &self.app.home.work(), home);
+        let named = NamedPaths::of(&command, &self.app.home.work(), home);
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
         let deliver = draft.deliver;
@@ -252,15 +263,9 @@ impl<'a> Jobs<'a> {
         };
         self.done.taken.push(made.file.clone());
         look.into_iter().for_each(|why| self.look(file, why, None));
-        if leads_home {
-            let hint = "grant what it needs: `allowed_tools: [Bash, 'Read(~/**)', 'Edit(~/notes/**)']`";
-            let names = if in_home.is_empty() { String::new() } else { format!("{} in ", in_home.join(" and ")) };
-            let why = format!("it names {names}your home, which a job's programs neither read nor write");
-            self.look(file, why, Some(hint.into()));
-        }
-        if let Some(outside) = outside {
-            let why = format!("it names {}, which a job's programs neither read nor write", outside.words());
-            self.look(file, why, Some(format!("grant what it needs: `allowed_tools: [{}]`", outside.rules())));
+        if let Some(named) = named {
+            let why = format!("it names {}, which a job's programs neither read nor write", named.words());
+            self.look(file, why, Some(named.hint()));
         }
         if deliver == Deliver::Never {
             let why = "its output is sent to nobody, as `MAILTO=\"\"` says; that it failed you are told all the same";

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Prefixes that name the person's home folder.
-const HOMES: [&str; 2] = ["~/", "$HOME"];
+/// What stands for the person's home folder.
+const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
 
 /// Folders that all programs of a job may read.
 const READABLE: [&str; 8] = ["/bin", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/usr"];
@@ -161,8 +161,26 @@ impl<'a> Simple<'a> {
         is_written || relative.iter().any(|word| word.is_redirected)
     }
 
-    /// Returns its absolute paths, and whether it writes each.
-    fn paths(&self) -> Vec<(String, bool)> {
+    /// Whether it writes the file that its word at `index` names.
+    fn writes(&self, index: usize) -> bool {
+        let before = index.checked_sub(1).and_then(|before| self.words.get(before)).map(|word| word.text.as_str());
+        let is_behind = |options: &[&str]| before.is_some_and(|before| options.contains(&before));
+        let operands = || self.words.iter().enumerate().filter(|(_, word)| !word.is_redirected);
+        self.words.get(index).is_some_and(|word| word.is_redirected)
+            || is_behind(&OUTPUT_OPTIONS)
+            || match self.written() {
+                Some(Written::All) => true,
+                Some(Written::First) => {
+                    operands().find(|(_, word)| !word.text.starts_with('-')).map(|(at, _)| at) == Some(index)
+                }
+                Some(Written::Last) => operands().next_back().map(|(at, _)| at) == Some(index),
+                Some(Written::Behind(options)) => is_behind(options),
+                None => false,
+            }
+    }
+
+    /// Returns its absolute paths, and whether it writes each. `~/x` is one in the home folder.
+    fn paths(&self, home: Option<&Path>) -> Vec<(String, bool)> {
         let mut found: Vec<(String, bool, Option<&str>)> = Vec::new();
         let mut before = None;
         let writes = |option: Option<&str>| option.is_some_and(|option| OUTPUT_OPTIONS.contains(&option));
@@ -171,7 +189,8 @@ impl<'a> Simple<'a> {
             let mut option = before;
             for part in word.text.split(['=', ':', ',']).filter(|_| !is_remote) {
                 let is_plain = !word.is_quoted && !WITH_EXPRESSIONS.contains(&self.name);
-                let path = other_home(part).filter(|_| is_plain).unwrap_or_else(|| part.to_owned());
+                let path = in_home(part, home).or_else(|| other_home(part).filter(|_| is_plain));
+                let path = path.unwrap_or_else(|| part.to_owned());
                 if is_path(&path) && (root(&path).exists() || is_plain) {
                     found.push((path, word.is_redirected || writes(option), option));
                 }
@@ -197,6 +216,12 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.starts_with("//") && Path::new(text).parent().is_some()
 }
 
+/// Returns `/home/me/x` of `~/x` and `$HOME/x`.
+fn in_home(text: &str, home: Option<&Path>) -> Option<String> {
+    let rest = HOMES.iter().find_map(|sign| text.strip_prefix(sign)?.strip_prefix('/'))?;
+    Some(home?.join(rest).to_string_lossy().into_owned())
+}
+
 /// Returns `/root/x` of `~root/x`; `None` if there is no such user.
 fn other_home(text: &str) -> Option<String> {
     let (name, rest) = text.strip_prefix('~')?.split_at_checked(text.find('/').unwrap_or(text.len()) - 1)?;
@@ -212,7 +237,7 @@ fn root(path: &str) -> PathBuf {
 
 /// Returns the absolute paths in a line that the sandbox does not open to every job, and whether the line writes to each: by a redirection,
 /// or by a program that is known to write. Between quotes a path counts only if its first folder exists.
-fn closed_paths(line: &str) -> Vec<(String, bool)> {
+fn closed_paths(line: &str, home: Option<&Path>) -> Vec<(String, bool)> {
     let mut found: Vec<(String, bool)> = Vec::new();
     let mut add = |(path, is_written): (String, bool)| {
         let is_in = |folders: &[&str]| folders.iter().any(|folder| Path::new(&path).starts_with(folder));
@@ -239,8 +264,8 @@ fn closed_paths(line: &str) -> Vec<(String, bool)> {
             is_path(&program.text).then(|| add((program.text.clone(), false)));
         }
         match simple.inner() {
-            Some(inner) => closed_paths(inner).into_iter().for_each(&mut add),
-            None => simple.paths().into_iter().for_each(&mut add),
+            Some(inner) => closed_paths(inner, home).into_iter().for_each(&mut add),
+            None => simple.paths(home).into_iter().for_each(&mut add),
         }
         if simple.name == "cd" {
             folder = simple.words.first().map(|word| word.text.clone()).filter(|folder| is_path(folder));
@@ -251,69 +276,126 @@ fn closed_paths(line: &str) -> Vec<(String, bool)> {
     found
 }
 
-/// Absolute paths in a line that the sandbox does not open, and whether the line writes to each.
-pub(super) struct OutsidePaths(Vec<(String, bool)>);
+/// The paths in a line that the sandbox does not open, and whether the line writes to each.
+pub(super) struct NamedPaths {
+    home: Option<PathBuf>,
+    /// Whether the line names the home folder, perhaps without a path in it.
+    names_home: bool,
+    /// Those in the home folder, relative to it.
+    in_home: Vec<(String, bool)>,
+    /// Absolute ones elsewhere.
+    outside: Vec<(String, bool)>,
+}
 
-impl OutsidePaths {
+impl NamedPaths {
+    /// Finds the paths of a line. `None` if it names none.
     pub(super) fn of(line: &str, work: &Path, home: Option<&Path>) -> Option<Self> {
-        let is_inside = |path: &Path| path.starts_with(work) || home.is_some_and(|home| path.starts_with(home));
-        let mut found = closed_paths(line);
-        found.retain(|(path, _)| !is_inside(Path::new(path)));
-        (!found.is_empty()).then_some(Self(found))
-    }
-
-    pub(super) fn words(&self) -> String {
-        let paths: Vec<&str> = self.0.iter().map(|(path, _)| path.as_str()).collect();
-        format!("{}, outside of `work/`", paths.join(" and "))
-    }
-
-    pub(super) fn rules(&self) -> String {
-        let mut rules: Vec<String> = Vec::new();
-        for (path, is_written) in &self.0 {
-            let file = Path::new(path);
-            // A program can make a file only in a folder that is open as a whole.
-            let parent = file.parent().filter(|parent| *is_written && !file.exists() && parent.parent().is_some());
-            let below = if file.is_dir() || parent.is_some() { "/**" } else { "" };
-            let opened = parent.unwrap_or(file).to_string_lossy();
-            let name = if *is_written { "Edit" } else { "Read" };
-            let rule = format!("'{name}(/{}{below})'", opened.trim_end_matches('/'));
-            rules.extend((!rules.contains(&rule)).then_some(rule));
+        let mut in_home: Vec<(String, bool)> = home.map(|home| relative_to_home(line, home)).unwrap_or_default();
+        let (mut outside, mut is_home) = (Vec::new(), false);
+        for (path, is_written) in closed_paths(line, home) {
+            match home.and_then(|home| Path::new(&path).strip_prefix(home).ok()) {
+                Some(below) if below.as_os_str().is_empty() => is_home = true,
+                Some(below) => in_home.push((below.to_string_lossy().into_owned(), is_written)),
+                None if Path::new(&path).starts_with(work) => {}
+                None => outside.push((path, is_written)),
+            }
         }
-        std::iter::once("Bash".to_owned()).chain(rules).collect::<Vec<_>>().join(", ")
+        let signs = HOMES.map(|sign| format!("{sign}/"));
+        let names_home = is_home || !in_home.is_empty() || signs.iter().any(|sign| line.contains(sign));
+        let home = home.map(Path::to_owned);
+        (names_home || !outside.is_empty()).then_some(Self { home, names_home, in_home, outside })
+    }
+
+    /// Returns `all.txt in your home and /srv/x, outside of \`work/\``.
+    pub(super) fn words(&self) -> String {
+        let joined =
+            |all: &[(String, bool)]| all.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>().join(" and ");
+        let home = match (self.names_home, self.in_home.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some("your home".to_owned()),
+            (true, false) => Some(format!("{} in your home", joined(&self.in_home))),
+        };
+        let outside = (!self.outside.is_empty()).then(|| format!("{}, outside of `work/`", joined(&self.outside)));
+        home.into_iter().chain(outside).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Returns how to open what the line needs.
+    pub(super) fn hint(&self) -> String {
+        let mut rules = vec!["Bash".to_owned()];
+        let mut add = |rule: String| rules.extend((!rules.contains(&rule)).then_some(rule));
+        if self.names_home && self.in_home.is_empty() {
+            add("'Read(~/**)'".to_owned());
+        }
+        let mut missing: Vec<String> = Vec::new();
+        for (path, is_written) in &self.in_home {
+            let file = self.home.as_deref().unwrap_or(Path::new("")).join(path);
+            let folder = Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+            if *is_written && folder.is_none() && !file.exists() {
+                missing.push(format!("~/{path}"));
+            }
+            add(rule(path, "~/", folder, &file, *is_written));
+        }
+        for (path, is_written) in &self.outside {
+            let file = Path::new(path);
+            let folder = file.parent().filter(|folder| folder.parent().is_some());
+            add(rule(path, "//", folder, file, *is_written));
+        }
+        let first = match &missing[..] {
+            [] => String::new(),
+            // Opening the whole home would be too much for one file.
+            all => format!(
+                "; make {} first, since a job makes files only in folders that are open as a whole",
+                all.join(" and ")
+            ),
+        };
+        format!("grant what it needs: `allowed_tools: [{}]`{first}", rules.join(", "))
     }
 }
 
-/// Returns whether a line names the person's home folder, or a path in it.
-pub(super) fn names_home(line: &str, home: Option<&Path>) -> bool {
-    let is_in_home = |(path, _): &(String, bool)| home.is_some_and(|home| Path::new(path).starts_with(home));
-    HOMES.iter().any(|sign| line.contains(sign)) || closed_paths(line).iter().any(is_in_home)
+/// Returns the rule that opens a path. `folder`: the folder around it that may be opened as a whole, since a program can make a file only
+/// in such a one.
+fn rule(path: &str, root: &str, folder: Option<&Path>, file: &Path, is_written: bool) -> String {
+    let folder = folder.filter(|_| is_written && !file.exists());
+    let below = if file.is_dir() || folder.is_some() { "/**" } else { "" };
+    let opened = folder.unwrap_or(Path::new(path)).to_string_lossy();
+    let name = if is_written { "Edit" } else { "Read" };
+    format!("'{name}({root}{}{below})'", opened.trim_matches('/'))
 }
 
-/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, those that begin with
-/// `./`, and those that it writes to by a redirection.
-pub(super) fn named_in_home(line: &str, home: &Path) -> Vec<String> {
+/// Returns the files that a line names by a path relative to the home folder in which it works, and whether it writes each: existing ones,
+/// those that begin with `./`, and those that it writes to.
+fn relative_to_home(line: &str, home: &Path) -> Vec<(String, bool)> {
     let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
-    let mut found: Vec<String> = Vec::new();
+    let mut found: Vec<(String, bool)> = Vec::new();
     let mut lines = vec![line.to_owned()];
     while let Some(line) = lines.pop() {
-        for words in commands(&line) {
-            let Some(simple) = Simple::of(&words) else { continue };
+        let all = commands(&line);
+        for (place, words) in all.iter().enumerate() {
+            let Some(simple) = Simple::of(words) else { continue };
             if simple.name == "cd" {
                 // What follows lies there.
                 let folder = simple.words.first().map(|word| word.text.trim_start_matches("./"));
                 let is_below = |folder: &&str| !folder.is_empty() && !folder.starts_with(['-', '/', '$', '~']);
-                found.extend(folder.filter(is_below).map(str::to_owned));
+                let mut later = all[place + 1..].iter().filter_map(|words| Simple::of(words));
+                let writes = later.any(|simple| simple.writes_beside_itself());
+                found.extend(folder.filter(is_below).map(|folder| (folder.to_owned(), writes)));
                 return found;
             }
             lines.extend(simple.inner().map(str::to_owned));
-            for word in words.iter().flat_map(|word| word.text.split(['=', ':', ',']).map(move |part| (part, word))) {
-                let (text, word) = word;
-                let first = Path::new(text).components().find(|part| *part != Component::CurDir);
-                let is_name = !text.starts_with(['-', '$', '~']);
-                let Some(Component::Normal(first)) = first.filter(|_| is_name) else { continue };
-                let is_file = word.is_redirected || text.starts_with("./") || home.join(first).exists();
-                if is_file && !found.iter().any(|known| known == text) {
-                    found.push(text.to_owned());
+            let before = words.len() - simple.words.len();
+            for (index, word) in words.iter().enumerate() {
+                let is_written = word.is_redirected || index >= before && simple.writes(index - before);
+                for text in word.text.split(['=', ':', ',']) {
+                    let first = Path::new(text).components().find(|part| *part != Component::CurDir);
+                    let is_name = !text.starts_with(['-', '$', '~']);
+                    let Some(Component::Normal(first)) = first.filter(|_| is_name) else { continue };
+                    let is_file = word.is_redirected || text.starts_with("./") || home.join(first).exists();
+                    let text = text.trim_start_matches("./");
+                    match found.iter_mut().find(|(known, _)| known == text) {
+                        Some((_, known)) => *known |= is_written,
+                        None if is_file => found.push((text.to_owned(), is_written)),
+                        None => {}
+                    }
                 }
             }
         }
@@ -326,38 +408,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_home_folder_are_named() {
+    fn files_of_the_home_folder_are_named_with_the_rules_that_they_need() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("notes")).unwrap();
-        for (line, named) in [
-            ("cd ~ && sh -c 'tar czf notes.tgz notes'", &["notes"][..]),
-            ("cd ~ && sh -c 'cat ./notes/today notes/old >> all.txt 2>&1'", &["./notes/today", "notes/old", "all.txt"]),
-            ("cd ~ && A=b /usr/bin/pack --from=notes", &["notes"]),
-            ("cd ~ && sh -c 'nohup ./run.sh &'", &["./run.sh"]),
-            ("cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'", &[]),
-            ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
-            ("cd /srv && sh -c 'cat notes'", &[]),
-            ("cd ~ && sh -c 'cd /opt && ./x'", &[]),
-            ("cd ~ && sh -c 'cd app && touch x'", &["app"]),
-            ("cd ~ && sh -c 'cat notes/a; cd ./app/src && make; cat notes/b'", &["notes/a", "app/src"]),
-            ("cd ~ && sh -c 'cd; ls'", &[]),
+        let at = home.path().display().to_string();
+        for (line, words, rules) in [
+            ("cd ~ && sh -c 'tar czf notes.tgz notes'", "notes", "'Read(~/notes/**)'"),
+            (
+                "cd ~ && sh -c 'cat ./notes/today >> notes/all.txt 2>&1'",
+                "notes/today and notes/all.txt",
+                "'Read(~/notes/today)', 'Edit(~/notes/**)'",
+            ),
+            ("cd ~ && A=b /usr/bin/pack --from=notes", "notes", "'Read(~/notes/**)'"),
+            ("cd ~ && rm -r notes", "notes", "'Edit(~/notes/**)'"),
+            ("cd ~ && sh -c 'nohup ./run.sh &'", "run.sh", "'Read(~/run.sh)'"),
+            ("cd ~ && sh -c 'cd notes && touch x'", "notes", "'Edit(~/notes/**)'"),
+            (
+                "cd ~ && sh -c 'cat notes/a; cd ./app/src && make; cat notes/b'",
+                "notes/a and app/src",
+                "'Read(~/notes/a)', 'Read(~/app/src)'",
+            ),
+            ("cat ~/notes/x $HOME/y", "notes/x and y", "'Read(~/notes/x)', 'Read(~/y)'"),
+            ("cat '${HOME}/notes/x'", "notes/x", "'Read(~/notes/x)'"),
+            (&format!("find {at}/notes -delete"), "notes", "'Edit(~/notes/**)'"),
+            (&format!("cat \"{at}/x\""), "x", "'Read(~/x)'"),
         ] {
-            assert_eq!(named_in_home(line, home.path()), named, "{line}");
+            let named = NamedPaths::of(line, Path::new("/tmp/bot/work"), Some(home.path())).unwrap();
+            assert_eq!(named.words(), format!("{words} in your home"), "{line}");
+            assert_eq!(named.hint(), format!("grant what it needs: `allowed_tools: [Bash, {rules}]`"), "{line}");
+        }
+        for line in [
+            "cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'",
+            "cd ~ && printf %s é | sh -c 'cat é'",
+            "cd ~ && sh -c 'cd; ls'",
+            "cat x~",
+        ] {
+            assert!(NamedPaths::of(line, Path::new("/tmp/bot/work"), Some(home.path())).is_none(), "{line}");
         }
     }
 
     #[test]
-    fn a_home_is_named_with_and_without_a_path_in_it() {
-        let home = Some(Path::new("/tmp/ann"));
-        for (command, expect) in [
-            ("find /tmp/ann -delete", true),
-            ("cat \"/tmp/ann/x\"", true),
-            ("cat ~/x", true),
-            ("cat $HOME/x", true),
-            ("cat /tmp/anna/x /mnt/tmp/ann/x", false),
-        ] {
-            assert_eq!(names_home(command, home), expect, "{command}");
-        }
+    fn a_new_file_in_the_home_is_to_be_made_first_and_what_is_not_known_is_only_read() {
+        let (work, home) = (Path::new("/tmp/bot/work"), Path::new("/tmp/nobody"));
+        let hint = |line: &str| NamedPaths::of(line, work, Some(home)).unwrap().hint();
+        assert_eq!(
+            hint("date >> ~/poll.log; cp ~/a /mnt/b"),
+            "grant what it needs: `allowed_tools: [Bash, 'Edit(~/poll.log)', 'Read(~/a)', 'Edit(//mnt/**)']`; make ~/poll.log \
+             first, since a job makes files only in folders that are open as a whole"
+        );
+        assert_eq!(
+            hint("sh -c \"for f in ~/*; do x; done\""),
+            "grant what it needs: `allowed_tools: [Bash, 'Read(~/*)']`"
+        );
+        assert_eq!(hint("echo x~/y"), "grant what it needs: `allowed_tools: [Bash, 'Read(~/**)']`");
+        assert_eq!(NamedPaths::of("ls /tmp/nobody", work, Some(home)).unwrap().words(), "your home");
+        let both = NamedPaths::of("cp ~/a /mnt/b", work, Some(home)).unwrap();
+        assert_eq!(both.words(), "a in your home and /mnt/b, outside of `work/`");
     }
 
     #[test]
@@ -396,16 +502,16 @@ mod tests {
             ("python3 /home/ann/x.py", "/home/ann/x.py", "'Read(//home/ann/x.py)'"),
             ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
         ] {
-            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me"))).unwrap();
+            let outside = NamedPaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me"))).unwrap();
             assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
-            assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
+            assert_eq!(outside.hint(), format!("grant what it needs: `allowed_tools: [Bash, {rules}]`"), "{line}");
         }
         for line in [
             "curl https://tmp/x; /usr/bin/true > /dev/null 2>&1",
             "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
-            "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
+            "cat /tmp/bot/work/notes / ",
         ] {
-            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me")));
+            let outside = NamedPaths::of(line, Path::new("/tmp/bot/work"), Some(Path::new("/home/me")));
             assert!(outside.is_none(), "{line}");
         }
     }

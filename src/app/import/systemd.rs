@@ -186,9 +186,6 @@ pub(super) fn job(timer: &UnitFile, service: &UnitFile) -> Result<TimerJob, Refu
         look.push(format!("`RandomizedDelaySec={delay}` is not taken over: it fires at the time itself"));
     }
     let wake = timer.is_on("Timer", "WakeSystem");
-    if wake {
-        look.push("it wakes the machine where the service may, which `ollim-bot check` says".to_owned());
-    }
     // A timer that counts from the start of the machine fires soon after it.
     let is_made_up = match when {
         When::Every(_) => FROM_THE_START.iter().any(|name| timer.last("Timer", name).is_some()),
@@ -348,7 +345,7 @@ mod tests {
         let late = of("OnCalendar=daily\nRandomizedDelaySec=2d\nWakeSystem=yes", "ExecStart=/usr/bin/true").unwrap();
         assert_eq!((late.jitter, late.wake), (None, true));
         assert!(late.look[0].starts_with("`RandomizedDelaySec=2d` is not taken over"), "{:?}", late.look);
-        assert!(late.look[1].starts_with("it wakes the machine"), "{:?}", late.look);
+        assert_eq!(late.look.len(), 1, "{:?}", late.look);
     }
 
     #[test]
