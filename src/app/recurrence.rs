@@ -39,6 +39,8 @@ struct ReadWords {
     /// 0 is Sunday.
     weekdays: BTreeSet<u32>,
     days: BTreeSet<u32>,
+    /// Whether the last day of the month is among the days.
+    last_day: bool,
     months: BTreeSet<u32>,
     units: Vec<&'static str>,
     /// Whether the time was named: midnight or noon.
@@ -114,7 +116,14 @@ impl ReadWords {
             "minute" => self.units.push("minute"),
             "weekday" | "weekdays" | "workdays" => self.weekdays.extend(1..=5),
             "weekend" | "weekends" => self.weekdays.extend([0, 6]),
-            "last" | "end" => return Err("cron knows no last day of a month".into()),
+            "last" | "end" => {
+                self.last_day = true;
+                words.next_if(|next| *next == "day");
+                words.next_if(|next| matches!(*next, "each" | "every"));
+                if words.next_if(|next| *next == "month").is_some() && !self.units.contains(&"month") {
+                    self.units.push("month");
+                }
+            }
             "other" | "second" => return Err("cron does not count weeks or days over the end of a month".into()),
             _ if ordinal.is_some() => self.days.extend(ordinal),
             _ => {
@@ -137,9 +146,10 @@ impl ReadWords {
     }
 
     fn cron(self) -> Result<String, String> {
-        let Self { times, weekdays, days, months, units, is_named_time } = self;
+        let Self { times, weekdays, days, last_day, months, units, is_named_time } = self;
         let unclear = || Err("it is not clear which days are meant".to_owned());
-        let has_days = !(weekdays.is_empty() && days.is_empty() && months.is_empty());
+        let no_days = days.is_empty() && !last_day;
+        let has_days = !(weekdays.is_empty() && no_days && months.is_empty());
         match (&units[..], has_days || !times.is_empty()) {
             // Every day has a midnight and a noon.
             ([], true) if is_named_time && !has_days => {}
@@ -148,9 +158,9 @@ impl ReadWords {
             (["hour" | "minute"], true) => return Err("it says how often and when at once".into()),
             (["day"], _) if has_days => return unclear(),
             (["day"], _) => {}
-            (["week"] | [], _) if !weekdays.is_empty() && days.is_empty() && months.is_empty() => {}
-            (["month"], _) if !days.is_empty() && weekdays.is_empty() && months.is_empty() => {}
-            (["year"] | [], _) if !days.is_empty() && !months.is_empty() && weekdays.is_empty() => {}
+            (["week"] | [], _) if !weekdays.is_empty() && no_days && months.is_empty() => {}
+            (["month"], _) if !no_days && weekdays.is_empty() && months.is_empty() => {}
+            (["year"] | [], _) if !no_days && !months.is_empty() && weekdays.is_empty() => {}
             (["week"], _) if !has_days => {
                 return Err("it names no day of the week; say `mondays at 9`, or `@weekly`".into());
             }
@@ -170,7 +180,14 @@ impl ReadWords {
             return Err("one expression has the same minutes in every hour; make a routine for each time".into());
         }
         let weekdays = if weekdays.len() == 7 { BTreeSet::new() } else { weekdays };
-        Ok([minutes, hours, days, months, weekdays].map(|values| field(&values)).join(" "))
+        let [minutes, hours, days, months, weekdays] =
+            [minutes, hours, days, months, weekdays].map(|values| field(&values));
+        let days = match (last_day, &*days) {
+            (false, _) => days,
+            (true, "*") => "L".to_owned(),
+            (true, days) => format!("{days},L"),
+        };
+        Ok([minutes, hours, days, months, weekdays].join(" "))
     }
 }
 
@@ -244,6 +261,12 @@ mod tests {
         check("monthly on the 1st at 9", Ok("0 9 1 * *"));
         check("every month on the 1st and 15th at 9:05", Ok("5 9 1,15 * *"));
         check("monthly on 3 at 9", Ok("0 9 3 * *"));
+        check("last day of the month at 9", Ok("0 9 L * *"));
+        check("monthly on the last day at 18:30", Ok("30 18 L * *"));
+        check("every month on the last day at noon", Ok("0 12 L * *"));
+        check("at the end of each month at 9", Ok("0 9 L * *"));
+        check("monthly on the 15th and the last day at 9", Ok("0 9 15,L * *"));
+        check("last day of february at 9", Ok("0 9 L 2 *"));
         check("yearly on dec 31 at 9", Ok("0 9 31 12 *"));
         check("every year on the 1st of march at noon", Ok("0 12 1 3 *"));
         check("hourly", Ok("0 * * * *"));
@@ -281,7 +304,8 @@ mod tests {
             ("daily on monday at 9", "not clear"),
             ("monday the 13th at 9", "not clear"),
             ("monthly on the 32nd at 9", "day 32"),
-            ("last day of month at 9", "no last day"),
+            ("last friday of the month at 9", "not clear"),
+            ("last day of month", "no time of day"),
             ("every other week on monday at 9", "does not count weeks"),
             ("hourly at 9", "at once"),
             ("daily at 25", "no hour"),
