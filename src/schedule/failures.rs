@@ -120,7 +120,7 @@ pub(super) fn after(
             let times = if failures == 1 { String::new() } else { format!(" {failures} times in a row") };
             let again = next.map_or_else(
                 || "It does not fire again.".to_owned(),
-                |when| format!("It runs again {when}; `ollim-bot fire {id}` runs it now."),
+                |when| format!("It is due again {when}; `ollim-bot fire {id}` fires it now."),
             );
             let text =
                 format!("{kind} {id} failed{times}: {why}. {again} `ollim-bot runs show {run}` shows what happened.");
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(told, expected, "{kind} {endings}");
     }
 
-    const AGAIN: &str = "It runs again at 14:00 UTC; `ollim-bot fire mail` runs it now. `ollim-bot runs show 1a2b3c4d` \
+    const AGAIN: &str = "It is due again at 14:00 UTC; `ollim-bot fire mail` fires it now. `ollim-bot runs show 1a2b3c4d` \
                          shows what happened.";
 
     #[test]

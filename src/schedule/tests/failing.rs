@@ -41,7 +41,7 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
     assert!(told[..2].iter().any(|text| text == again), "{told:?}");
     let told: Vec<_> = told.into_iter().filter(|text| text != again).collect();
     assert!(
-        told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC; `ollim-bot fire mail`"),
+        told[0].starts_with("routine mail failed: no network. It is due again at 14:00 UTC; `ollim-bot fire mail`"),
         "{told:?}"
     );
     assert_eq!(
@@ -141,7 +141,7 @@ async fn a_recovery_is_told() {
     let process = world.begin(&[routine("mail")]);
     minutes(10 * 60).await;
     let told = world.notifications();
-    assert!(told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC;"), "{told:?}");
+    assert!(told[0].starts_with("routine mail failed: no network. It is due again at 14:00 UTC;"), "{told:?}");
     assert_eq!(told[1..], ["routine mail works again after 4 failures."]);
     process.stop(Duration::ZERO).await;
 }
@@ -156,10 +156,13 @@ async fn a_definition_or_the_settings_say_which_failure_is_told() {
     let told = world.notifications();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(
-        told[0].starts_with("routine mail failed 2 times in a row: no network. It runs again at 15:00"),
+        told[0].starts_with("routine mail failed 2 times in a row: no network. It is due again at 15:00"),
         "{told:?}"
     );
-    assert!(told[1].starts_with("routine web failed 3 times in a row: no network. It runs again at 16:00"), "{told:?}");
+    assert!(
+        told[1].starts_with("routine web failed 3 times in a row: no network. It is due again at 16:00"),
+        "{told:?}"
+    );
     process.stop(Duration::ZERO).await;
 }
 

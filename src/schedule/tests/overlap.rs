@@ -70,7 +70,7 @@ async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
         let again =
             "routine mail failed: no network. It is tried again at 12:01 UTC; `ollim-bot fire mail` runs it now.";
         assert_eq!(told[0], again);
-        assert!(told[1].starts_with(&format!("routine mail failed: {why}. It runs again at 12:")), "{told:?}");
+        assert!(told[1].starts_with(&format!("routine mail failed: {why}. It is due again at 12:")), "{told:?}");
         assert_eq!(
             told[2..],
             [format!(
@@ -161,7 +161,10 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
     );
     let why = "it left; not tried again: a newer occurrence fell due (on_overlap: cancel)";
     let told = world.notifications();
-    assert!(told.len() == 1 && told[0].starts_with(&format!("routine mail failed: {why}. It runs again")), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].starts_with(&format!("routine mail failed: {why}. It is due again")),
+        "{told:?}"
+    );
     process.stop(Duration::ZERO).await;
 }
 
