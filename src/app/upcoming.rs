@@ -74,11 +74,12 @@ pub(super) fn next(
         (true, Ok(journal)) => push::add_next(&mut loaded, None, count.max(1), &journal, app)?,
         _ => 0,
     };
-    let suppressed = Suppressed::of(&loaded, app);
+    let mut suppressed = Suppressed::of(&loaded, app);
     let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
         suppressed.others(loaded.definitions.values().cloned())
     } else {
         let named: Vec<_> = ids.iter().map(|id| jobs::find_readable(id, None, &loaded)).collect::<Result<_, _>>()?;
+        suppressed.paused.retain(|id| named.iter().any(|one| one.id == *id));
         suppressed.others(named)
     };
     let (mut occurrences, left_out) = coming(&chosen, from, now, until, count, each);

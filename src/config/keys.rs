@@ -191,7 +191,7 @@ settings! {
     max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, {
         example: "4",
         details: "Agents that were spawned, and jobs that jobs have made, take at most half of it, rounded up; the rest is for the \
-                  jobs that you wrote. One that you fire by hand waits for no more than a free one.",
+                  jobs that you wrote. A made job that you fire by hand may take any free one.",
     }
     /// How long runs may continue after a request to stop the service.
     shutdown_grace: Duration = Duration::from_secs(30), |v: &Value| v.span(Duration::ZERO), span, { example: "30s", }

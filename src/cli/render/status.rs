@@ -306,6 +306,7 @@ fn problems(status: &Status, output: &mut Output) {
             output.line(shown.unwrap_or_else(|| line.clone()));
         }
     }
+    output.line(paint(FAINT, "`ollim-bot check` says what to do, and tries gates and commands"));
 }
 
 fn heading(text: &str, output: &mut Output) {
