@@ -1,6 +1,5 @@
 //! Predicts what would happen to occurrences, by the schedule's own rules and the durations and costs of past runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,6 +19,9 @@ const MOST: usize = 2000;
 
 /// Number of past runs whose median is used.
 const PAST: u32 = 50;
+
+/// Number of answered questions that are looked through.
+const ANSWERED: u32 = 100;
 
 /// Default span.
 const DEFAULT_SPAN: TimeDelta = TimeDelta::days(1);
@@ -101,9 +103,9 @@ pub(super) fn simulated(
     chosen.retain(|one| unforeseen(one).is_none());
     let chosen = chosen.iter().map(|one| made::with_approval(one, &loaded.definitions, app));
     let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
-    let open = open_runs(&jobs, &journal)?;
+    let open = open_runs(&jobs, &journal, now)?;
     let subject = |job: &RunEstimate| SimulatedJob {
-        open: open.get(&job.definition.id).copied(),
+        open: open.iter().filter(|(id, _)| *id == job.definition.id).map(|(_, open)| *open).collect(),
         ..job.subject(held(&job.definition))
     };
     let subjects: Vec<SimulatedJob> = jobs.iter().map(subject).collect();
@@ -151,22 +153,26 @@ fn chosen(
     Ok((named.collect::<Result<_, _>>()?, Vec::new()))
 }
 
-/// Returns the run of each job that is not over; of several, the oldest.
-fn open_runs(jobs: &[RunEstimate], journal: &JournalReader) -> Result<HashMap<DefinitionId, OpenRun>, Refusal> {
-    let questions = journal.questions(0)?;
+/// Returns the runs of these jobs that are not over, the oldest first.
+fn open_runs(
+    jobs: &[RunEstimate],
+    journal: &JournalReader,
+    now: DateTime<Utc>,
+) -> Result<Vec<(DefinitionId, OpenRun)>, Refusal> {
+    let questions = journal.questions(ANSWERED)?;
     let state = |run: &RunRecord| {
         let asks = questions.iter().find(|question| question.start && question.run == run.run);
-        if let Some(asks) = asks.filter(|asks| asks.answer.is_none()) {
-            return OpenRunState::Asks([asks.asked, asks.deadline]);
-        }
         let is_running = |run: &RunRecord| run.outcome == RunState::Running;
-        match run.retry_at.or(run.started.filter(|_| is_running(run))) {
-            Some(at) => OpenRunState::Runs(at),
-            None => OpenRunState::Waits,
+        match (asks.map(|asks| asks.answer), run.retry_at.or(run.started.filter(|_| is_running(run)))) {
+            (_, Some(at)) => OpenRunState::Runs(at),
+            (Some(None), None) => OpenRunState::Asks(asks.map(|asks| [asks.asked, asks.deadline]).unwrap_or_default()),
+            // It is approved, and begins as soon as it can.
+            (Some(Some(_)), None) => OpenRunState::Runs(now),
+            (None, None) => OpenRunState::Waits,
         }
     };
     let unfinished = journal.unfinished()?;
-    let known = unfinished.iter().filter(|run| jobs.iter().any(|job| job.definition.id == run.id));
+    let known = unfinished.iter().rev().filter(|run| jobs.iter().any(|job| job.definition.id == run.id));
     Ok(known.map(|run| (run.id.clone(), OpenRun { at: run.scheduled, state: state(run) })).collect())
 }
 
@@ -204,7 +210,7 @@ impl RunEstimate {
         SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
-            open: None,
+            open: Vec::new(),
             definition: Arc::clone(&self.definition),
             takes: self.takes,
             costs: self.costs,

@@ -34,8 +34,8 @@ pub struct SimulatedJob {
     pub own_budget: Option<Spending>,
     /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
-    /// Its run that is not over now.
-    pub open: Option<OpenRun>,
+    /// Its runs that are not over now.
+    pub open: Vec<OpenRun>,
 }
 
 /// A run that is not over, by its scheduled time.
@@ -220,7 +220,8 @@ struct Simulation<'a> {
 impl Simulation<'_> {
     /// Adds the runs that are not over. Returns the number of those that are no prediction: they come first among what is found.
     fn resume(&mut self) -> usize {
-        let open = self.subjects.iter().enumerate().filter_map(|(place, subject)| Some((place, subject.open?)));
+        let subjects = self.subjects.iter().enumerate();
+        let open = subjects.flat_map(|(place, subject)| subject.open.iter().map(move |open| (place, *open)));
         let (begun, others): (Vec<_>, Vec<_>) = open.partition(|(_, open)| matches!(open.state, OpenRunState::Runs(_)));
         for (place, open) in begun.iter().chain(&others) {
             self.go_on(*place, *open);
@@ -236,10 +237,10 @@ impl Simulation<'_> {
         let run = SimulatedRun { number, subject: place, ends: at, is_background, is_foreground, asks: false };
         let prediction = match state {
             OpenRunState::Runs(begins) => {
-                let ends = begins + subject.takes;
-                if ends > self.assumed.now {
-                    self.running.push(SimulatedRun { ends, ..run });
-                }
+                let now = self.assumed.now;
+                // One that has taken longer than the past ones is assumed to take as long again.
+                let ends = if begins + subject.takes > now { begins + subject.takes } else { now + (now - begins) };
+                self.running.push(SimulatedRun { ends, ..run });
                 Prediction::Runs { begins, ends, late: None, ended: false }
             }
             OpenRunState::Asks([since, until]) => {
@@ -462,7 +463,7 @@ mod tests {
             tokens: 1000,
             own_budget: None,
             held: None,
-            open: None,
+            open: Vec::new(),
         }
     }
 
@@ -518,7 +519,7 @@ mod tests {
 
     #[test]
     fn runs_that_are_not_over_take_their_slots_and_waiting_ones_begin_as_soon_as_they_can() {
-        let open = |at: &str, state| Some(OpenRun { at: march(at), state });
+        let open = |at: &str, state| vec![OpenRun { at: march(at), state }];
         let hog = |state| SimulatedJob { open: open("01T11:50:00", state), ..subject(routine("hog"), 30) };
         let mail = |state| SimulatedJob { open: open("01T11:55:00", state), ..subject(routine("mail"), 5) };
         let found =
@@ -540,6 +541,12 @@ mod tests {
         let over = "hog 13:00 overlap: the one of 12:00 was not over (on_overlap: skip)";
         let long = SimulatedJob { takes: TimeDelta::minutes(90), ..hourly };
         assert_eq!(lines(&[long], &at_one), [over]);
+        // One that waits behind another of its own begins after it. A run that is over its time is assumed to take as long again.
+        let both = SimulatedJob {
+            open: [open("01T11:50:00", running), open("01T11:59:00", OpenRunState::Waits)].concat(),
+            ..mail(running)
+        };
+        assert_eq!(found(&[both], noon), ["mail 11:59 12:09-12:14 (its earlier run is not over)"]);
     }
 
     #[test]
@@ -659,7 +666,7 @@ mod tests {
     fn a_budget_lasts_until_its_period_ends() {
         let spending = Spending::of("day", 2.0, 0.0, march("02T00:00:00"));
         let by_night = Assumptions { budget: vec![spending], ..assumed("01T21:30:00", "02T00:30:00") };
-        let why = "budget: 2.00 of 2.00 USD of today's budget are spent or taken, until 2026-03-02 00:00";
+        let why = "budget: 2.00 of 2.00 USD of the day's budget are spent or taken, until 2026-03-02 00:00";
         assert_eq!(
             lines(&[subject(with_cron(routine("mail"), "*/40 * * * *", OnOverlap::Skip), 1)], &by_night),
             [
