@@ -104,19 +104,33 @@ pub(super) fn unmet_requirement(facts: &Facts) -> Option<Statement> {
 
 pub(super) fn by_channel(facts: &Facts) -> Option<Statement> {
     let channel = facts.channel.as_ref()?;
-    let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
-    Statement::bare(format!("was fired by you on {channel} {}", facts.moment(began)))
+    let (story, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
+    let (fired, later) = (facts.moment(story.claimed), began_later(facts, story.claimed, began));
+    Statement::bare(format!("was fired by you on {channel} {fired}{later}"))
 }
 
 pub(super) fn by_hand(facts: &Facts) -> Option<Statement> {
-    let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
-    Statement::bare(format!("was fired by hand {}", facts.moment(began)))
+    let (story, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
+    let (fired, later) = (facts.moment(story.claimed), began_later(facts, story.claimed, began));
+    Statement::bare(format!("was fired by hand {fired}{later}"))
+}
+
+/// Returns ` and began 57s later: every slot was taken`; empty if it began at once.
+fn began_later(facts: &Facts, at: DateTime<Utc>, began: DateTime<Utc>) -> String {
+    let causes = causes(facts).join(", then ");
+    match began - at {
+        late if late < TimeDelta::seconds(1) => String::new(),
+        late if causes.is_empty() => format!(" and began {} later", words::span(late)),
+        late => format!(" and began {} later: {causes}", words::span(late)),
+    }
 }
 
 /// Returns the clause for an occurrence that an event triggered, rather than its time.
 pub(super) fn after(facts: &Facts) -> Option<Statement> {
-    let occasion = punctual(facts)?.occasion.as_ref()?;
+    let story = punctual(facts)?;
+    let occasion = story.occasion.as_ref()?;
     let (_, began) = begun(facts)?;
+    let at = story.occurrence.at;
     let (why, evidence) = match occasion {
         Occasion::After { job, run, outcome } => {
             (format!("`{job}` had ended ({outcome})"), format!("run {run} of `{job}`: {outcome}"))
@@ -124,7 +138,8 @@ pub(super) fn after(facts: &Facts) -> Option<Statement> {
         Occasion::Delivered { .. } => ("something was delivered".to_owned(), occasion.words()),
         Occasion::Changed { .. } => ("files had changed in the folder that it watches".to_owned(), occasion.words()),
     };
-    Statement::from(format!("fired {}, as {why}", facts.moment(began)), Source::Journal, evidence)
+    let later = began_later(facts, at, began);
+    Statement::from(format!("fired {}, as {why}{later}", facts.moment(at)), Source::Journal, evidence)
 }
 
 fn punctual(facts: &Facts) -> Option<&OccurrenceHistory> {
@@ -237,6 +252,13 @@ fn waits_for(facts: &Facts) -> String {
     if other.is_none() && facts.is_off() {
         return facts.is_off_words();
     }
+    let is_of_file = facts.story.as_ref().is_some_and(|story| story.occurrence.kind != Kind::Session);
+    if is_of_file && facts.definition.is_none() && facts.problem.is_none() && facts.missing_folder().is_none() {
+        return "its file is gone; it is skipped unless the file comes back within seconds".to_owned();
+    }
+    if facts.question.as_ref().is_some_and(|question| question.start && question.answer.is_none()) {
+        return DelayCause::Approval.waits_for().to_owned();
+    }
     // An agent without a login is there, but cannot be used.
     let lacks_login = || facts.lacks_agent().is_some_and(|lacks| lacks.missing.is_none());
     match facts.delays.last() {
@@ -278,7 +300,13 @@ pub(super) fn cut_off(facts: &Facts) -> Option<Statement> {
         attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_host_off(story)
     };
     let how = was_cut_off(story.attempts.last().filter(|last| is_truncated(last))?);
-    Statement::bare(format!("{how}; the next start runs it again unless it has had an effect"))
+    let fired = facts.fired.as_ref();
+    let repeats = fired.is_none_or(|fired| fired.command.is_none() || fired.retry.is_some_and(|times| times > 0));
+    let then = match repeats {
+        true => "the next start runs it again unless it has had an effect",
+        false => "the next start records that it failed, since nobody can tell what its command has done",
+    };
+    Statement::bare(format!("{how}; {then}"))
 }
 
 /// Whether a routine's file is gone, and not only broken.

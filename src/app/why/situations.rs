@@ -460,7 +460,13 @@ fn deferred(facts: &Facts) -> Option<Statement> {
     });
     if let Some((at, from)) = moved {
         let way = if Some(from) < facts.next { "put off" } else { "brought forward" };
-        let sentence = format!("{next}: it was {way} from {}.", facts.bare(from));
+        let sentence = match (facts.bare(from), facts.next) {
+            (before, Some(after)) if before == facts.bare(after) => {
+                let span = words::span((after - from).abs());
+                format!("{next}: it was {way} by {span}.")
+            }
+            (before, _) => format!("{next}: it was {way} from {before}."),
+        };
         let what = format!("its time was changed {}", facts.moment(at));
         return Some(Statement { sentence, evidence: vec![Evidence { from: Source::Journal, at: Some(at), what }] });
     }
@@ -525,7 +531,11 @@ fn beside_open(facts: &Facts) -> &'static str {
     else {
         return "";
     };
+    let is_retried = facts.story.as_ref().is_some_and(|story| story.retry_at.is_some());
     match (state, on_overlap) {
+        (Some(RunState::Failed | RunState::TimedOut), OnOverlap::Skip) if is_retried => {
+            "; it is skipped if this run is not over by then"
+        }
         (Some(RunState::Running | RunState::Claimed), OnOverlap::Skip) => {
             "; it is skipped if this run is not over by then"
         }
