@@ -94,6 +94,12 @@ impl AnswerResult {
     pub fn words(&self) -> String {
         let Question { number, id, asked_rule, answer, .. } = &self.question;
         let said = match answer {
+            Some(end) if self.question.start => {
+                format!(
+                    "question {number} of {id} is answered: {}",
+                    if end.allows() { "it may run" } else { "it is skipped" }
+                )
+            }
             Some(end) => format!("question {number} of {id} is answered: {end}"),
             None => format!("question {number} of {id} is open"),
         };

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{Notify, broadcast, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
 use crate::clock::Clock;
@@ -65,6 +65,8 @@ struct OpenQuestions {
     /// Held from a question's commit until its call waits, so that no answer can come before.
     ordered: tokio::sync::Mutex<()>,
     waiting: Mutex<BTreeMap<i64, WaitingCall>>,
+    /// Notified when a question about a start is asked.
+    asked_for_start: Notify,
     /// The questions whose end was already reported here. Used only if several hosts share the journal.
     said: Mutex<BTreeSet<i64>>,
 }
@@ -183,6 +185,7 @@ impl Questions {
         channel: &str,
     ) -> Result<Question, Refusal> {
         let _ordered = self.open.ordered.lock().await;
+        self.end_if_overdue(number).await?;
         let channel = Some(channel.to_owned());
         let ended = self.journal.end_question(number, answer.into(), sentence, channel).await?;
         let question = match ended {

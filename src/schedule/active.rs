@@ -116,6 +116,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) unmet_since: Option<DateTime<Utc>>,
     /// Whether the person may have been asked to approve it, without an answer yet.
     pub(super) may_be_asked_about: bool,
+    /// Whether the person has approved it, as far as its text is the same. It then waits for a slot alone.
+    pub(super) is_approved: bool,
     /// Why the person does not approve it, until it has ended.
     pub(super) refused: Option<String>,
     /// The recorded reason why it could not begin at the last check.
@@ -182,6 +184,7 @@ impl ActiveOccurrence {
             unmet: None,
             unmet_since: None,
             may_be_asked_about: claimed,
+            is_approved: false,
             refused: None,
             delayed_by: None,
             superseded: false,

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::Value;
+use chrono::TimeDelta;
+use serde_json::{Value, json};
 
-use crate::support::bot::{Service, TestBot};
+use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
@@ -389,6 +390,73 @@ fn asked(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
         let questions = bot.json(["questions"]);
         questions.as_array().unwrap().iter().find(|one| one["id"] == id && one["answer"].is_null()).cloned()
     })
+}
+
+/// The question takes no slot, its deadline holds whatever else happens, and after the yes the job waits for a slot like others.
+#[test]
+fn while_no_slot_is_free_a_job_is_asked_about_and_silence_still_skips_it() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "max_concurrent_runs: 1\n");
+    job(&bot, "long", NEVER, "sleep 600");
+    let soon = |id: &str, deadline: &str| {
+        let fields = format!(
+            "client: exec\nbackground: true\ncommand: echo done\napprove: true\nask: {{ deadline: {deadline} }}\n"
+        );
+        bot.write(&format!("reminders/{id}.md"), &reminder(now() + TimeDelta::seconds(1), &fields, "x"));
+    };
+    let service = bot.start();
+    let begin_long = |service: &Service<'_>| {
+        service.until("it is fired", || (bot.run(["fire", "long"]).code == 0).then_some(()));
+        service.until("the slot is taken", || (bot.runs("long")[0]["outcome"] == "running").then_some(()));
+    };
+    begin_long(&service);
+    soon("silent", "3s");
+    let question = asked(&bot, &service, "silent");
+    let runs = service.until_ended("silent", 1);
+    assert_eq!(runs[0]["outcome"], "skipped", "{runs:#?}");
+    assert!(runs[0]["error"].as_str().unwrap().starts_with("not approved: nobody answered"), "{runs:#?}");
+    let late = bot.run(["questions", "answer", &question["number"].to_string(), "run"]);
+    assert!(late.stderr.contains("already answered: nobody answered"), "{late:?}");
+    // While everything is paused, and over a kill.
+    soon("paused", "6s");
+    let question = asked(&bot, &service, "paused");
+    bot.ok(["pause"]);
+    service.kill();
+    let service = bot.start();
+    let number = question["number"].to_string();
+    let is_over = || {
+        (bot.json(["questions"])
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["number"] != question["number"] || !one["answer"].is_null()))
+        .then_some(())
+    };
+    service.until("its time has passed", is_over);
+    let late = bot.run(["questions", "answer", &number, "run"]);
+    assert!(late.stderr.contains("already answered: nobody answered"), "{late:?}");
+    bot.ok(["resume"]);
+    let runs = service.until_ended("paused", 1);
+    assert_eq!(runs[0]["outcome"], "skipped", "{runs:#?}");
+    // After the yes it waits for the slot alone.
+    begin_long(&service);
+    soon("yes", "10m");
+    let question = asked(&bot, &service, "yes");
+    let said = bot.ok(["questions", "answer", &question["number"].to_string(), "run"]);
+    assert!(said.contains("is answered: it may run"), "{said}");
+    let waits = "as many runs are going as may";
+    service.until("it waits for the slot", || {
+        bot.runs("yes")[0]["error"].as_str().filter(|why| *why == waits).map(|_| ())
+    });
+    assert!(bot.ok(["status"]).contains(&format!("it waits, since {waits}")), "{}", bot.ok(["status"]));
+    assert!(bot.ok(["why", "yes"]).contains(&format!("waits: {waits}")), "{}", bot.ok(["why", "yes"]));
+    let foreseen = bot.json(["simulate", "--all"]);
+    assert!(!foreseen.to_string().contains("\"asks\""), "{foreseen:#}");
+    bot.ok(["cancel-run", bot.runs("long")[0]["run"].as_str().unwrap()]);
+    let runs = service.until_ended("yes", 1);
+    assert_eq!((&runs[0]["outcome"], &runs[0]["error"]), (&json!("completed"), &Value::Null), "{runs:#?}");
+    service.stop();
+    bot.until_no_processes();
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Background {
         tasks.spawn(handlers.page.clone().serve(self.listener, web, journal.clone()));
         tasks.spawn(forward_answers(handlers.questions.ended(), schedule.clone()));
         tasks.spawn(handlers.questions.clone().follow());
+        tasks.spawn(handlers.questions.clone().end_silent_starts());
         if of_service {
             let hearing = Arc::new(ServiceInbound {
                 handlers: handlers.clone(),

@@ -1,11 +1,12 @@
 //! Approval of a run: a job with `approve` waits for the person's approval.
 //!
-//! The question is in the journal like those about calls. It survives a restart, since nothing of the run has begun. No future waits
-//! for it: the schedule checks the answer when one is given, or when the deadline passes.
+//! The question is in the journal like those about calls. It survives a restart, since nothing of the run has begun. No run waits
+//! for it: the schedule checks the answer when one is given. [`Questions::end_silent_starts`] ends what nobody has answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::{Questions, shown};
@@ -19,6 +20,54 @@ use crate::schedule::{Approval, Job};
 const SHOWN: usize = 500;
 
 impl Questions {
+    /// Ends questions about the start of a run when their deadlines pass, also while no slot is free for the run. Never returns.
+    pub async fn end_silent_starts(self) {
+        loop {
+            let pause = match self.end_overdue_starts().await {
+                Ok(None) => Duration::MAX,
+                // The clock may be set meanwhile.
+                Ok(Some(deadline)) => {
+                    (deadline - self.clock.now()).to_std().unwrap_or_default().clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "whether the time of a question has passed is not known; trying again");
+                    LONGEST_PAUSE
+                }
+            };
+            // A timeout means that a deadline has passed.
+            let _ = tokio::time::timeout(pause, self.open.asked_for_start.notified()).await;
+        }
+    }
+
+    /// Ends those whose deadlines have passed. Returns the next deadline of the others.
+    async fn end_overdue_starts(&self) -> Result<Option<DateTime<Utc>>, JournalError> {
+        let _ordered = self.open.ordered.lock().await;
+        let questions = self.journal.questions_after(self.journal.ended_up_to().await?).await?;
+        let open = questions.into_iter().filter(|question| question.start && question.answer.is_none());
+        let (overdue, others): (Vec<_>, Vec<_>) = open.partition(|question| question.deadline <= self.clock.now());
+        for question in overdue {
+            self.end_silent_start(question).await?;
+        }
+        Ok(others.into_iter().map(|question| question.deadline).min())
+    }
+
+    /// Ends a question about a start whose deadline has passed. Returns its state afterwards.
+    async fn end_silent_start(&self, question: Question) -> Result<Question, JournalError> {
+        let ended = self.journal.end_question(question.number, QuestionEnd::SilenceDeny, None, None).await?;
+        let (question, _) = ended.unwrap_or((question, false));
+        self.announce_end(&question);
+        Ok(question)
+    }
+
+    /// Ends a question about a start if its deadline has passed, so that no answer counts any more. The caller holds `ordered`.
+    pub(super) async fn end_if_overdue(&self, number: i64) -> Result<(), JournalError> {
+        let is_overdue = |one: &Question| one.start && one.answer.is_none() && one.deadline <= self.clock.now();
+        if let Some(question) = self.journal.question(number).await?.filter(is_overdue) {
+            self.end_silent_start(question).await?;
+        }
+        Ok(())
+    }
+
     /// Returns whether a job may begin. Asks the person, whose time zone is `zone`, once for each occurrence and each text of its file: a
     /// yes is for the file that the person was asked about. A job that the person fired by hand is approved, and so is one for which an
     /// approval is no longer needed (`is_needed`).
@@ -70,12 +119,7 @@ impl Questions {
         let now = self.clock.now();
         let question = match question.answer {
             None if question.deadline > now => return Ok(Approval::Waits(question.deadline)),
-            None => {
-                let ended = self.journal.end_question(question.number, QuestionEnd::SilenceDeny, None, None).await?;
-                let (question, _) = ended.unwrap_or((question, false));
-                self.announce_end(&question);
-                question
-            }
+            None => self.end_silent_start(question).await?,
             Some(_) => question,
         };
         Ok(match question.answer {
@@ -99,12 +143,18 @@ impl Questions {
             waits: terms.deadline,
             start: true,
         };
-        self.journal.ask(new, move |question| message(&definition, &terms, question, zone)).await
+        let asked = self.journal.ask(new, move |question| message(&definition, &terms, question, zone)).await;
+        self.open.asked_for_start.notify_one();
+        asked
     }
 }
 
 /// Time after which a job that another job has made is asked about, if too many questions are open now. An answer ends it sooner.
 const ANSWERED_MEANWHILE: TimeDelta = TimeDelta::minutes(1);
+
+/// Pauses between two looks for questions whose deadlines have passed.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why a job that another job has made is not asked about.
 const TOO_LONG: &str = "not approved: another job has made it, and its text is too long to be shown";

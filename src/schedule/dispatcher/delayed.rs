@@ -25,9 +25,13 @@ impl Dispatcher {
 
     /// Records why an occurrence waits.
     pub(super) fn note_delay(&mut self, number: u64, by: DelayCause) {
-        if let Some(active) = self.active.get_mut(number) {
-            active.delayed_by = Some(by);
-            self.journal.record(&active.run, EventKind::Delayed { by, until: None, what: None });
+        let Some(active) = self.active.get_mut(number) else { return };
+        let before = active.delayed_by.replace(by);
+        self.journal.record(&active.run, EventKind::Delayed { by, until: None, what: None });
+        if matches!(before, Some(DelayCause::Requires | DelayCause::Approval)) {
+            // The record names what it waited for until now.
+            let (journal, run) = (self.journal.clone(), active.run.clone());
+            self.note(async move { journal.note_waiting(&run, by.waits_for()).await });
         }
     }
 

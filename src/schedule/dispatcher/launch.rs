@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::active::{LastAttempt, Priority, Running, Stage};
+use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Running, Stage};
 use super::super::delays::punctuality;
 use super::super::job::{AgentNeed, Approval, Job, Launcher, attempt};
 use super::super::missed::late_line;
@@ -44,27 +44,32 @@ impl Dispatcher {
         }
     }
 
-    fn next_to_launch(&self) -> Option<u64> {
+    /// Whether an occurrence may take a slot now.
+    fn has_slot(&self, active: &ActiveOccurrence, definition: Option<&Arc<Definition>>) -> bool {
         let background = self.active.running_in_background() < self.max_concurrent_runs;
         // The other half is for the person's own jobs, which a single job could otherwise hold up without limit.
         let made_by_runs = self.active.running_made_by_runs() < self.max_concurrent_runs.div_ceil(2);
+        match definition {
+            // It takes no time.
+            Some(definition) if self.launcher.is_message_only(definition) => true,
+            Some(definition) if definition.mode == Mode::Foreground => !self.active.is_conversation_busy(definition),
+            Some(definition) if definition.is_made_by_run() && active.priority != Priority::ByHand => {
+                background && made_by_runs
+            }
+            _ => background,
+        }
+    }
+
+    fn next_to_launch(&self) -> Option<u64> {
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
             let definition = self.definitions.definition(id);
-            let plain = definition.is_some_and(|definition| self.launcher.is_message_only(definition));
             let waits_for_no_login = definition.is_some_and(|definition| definition.is_without_agent());
-            let has_slot = match definition {
-                // It takes no time.
-                _ if plain => true,
-                Some(definition) if definition.mode == Mode::Foreground => {
-                    !self.active.is_conversation_busy(definition)
-                }
-                Some(definition) if definition.is_made_by_run() && active.priority != Priority::ByHand => {
-                    background && made_by_runs
-                }
-                _ => background,
-            };
-            has_slot
+            // To ask the person takes no slot.
+            let may_ask = definition.is_some_and(|one| one.approve && one.mode != Mode::Foreground)
+                && !active.is_approved
+                && active.priority != Priority::ByHand;
+            (may_ask || self.has_slot(active, definition))
                 && (self.gate.admits(active)
                     || waits_for_no_login && self.gate.paused.is_none() && active.unmet.is_none())
                 && !self.is_behind(*number, id)
@@ -89,6 +94,7 @@ impl Dispatcher {
     fn launch(&mut self, number: u64, definition: Arc<Definition>, text: Arc<str>) {
         let now = self.clock.now();
         let check = self.pre_launch_check(number, &definition, &text);
+        let only_asks = !self.active.get(number).is_some_and(|active| self.has_slot(active, Some(&definition)));
         let Some(active) = self.active.get_mut(number) else { return };
         let cancel = CancellationToken::new();
         let job = Job {
@@ -118,7 +124,8 @@ impl Dispatcher {
         self.active.set_stage(number, Stage::Running(running));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let answers = self.answers;
-        let begun = begin(journal, launcher, cut_off, PendingLaunch { job, text, punctuality, may_be_asked_about });
+        let begun =
+            begin(journal, launcher, cut_off, PendingLaunch { job, text, punctuality, may_be_asked_about, only_asks });
         let task = async move { if check.await { begun.await } else { Err(LaunchBlock::FileChanged) } };
         self.spawn(task, move |this, made| {
             match made {
@@ -219,6 +226,8 @@ struct PendingLaunch {
     text: Arc<str>,
     punctuality: Punctuality,
     may_be_asked_about: bool,
+    /// Whether it may only ask the person now, since it has no slot.
+    only_asks: bool,
 }
 
 /// Makes an attempt, unless a requirement is missing. Returns its report, and whether its occurrence had a side effect.
@@ -228,7 +237,7 @@ async fn begin(
     cut_off: CancellationToken,
     beginning: PendingLaunch,
 ) -> Result<Result<(AttemptReport, bool), JournalError>, LaunchBlock> {
-    let PendingLaunch { job, text, punctuality, may_be_asked_about } = beginning;
+    let PendingLaunch { job, text, punctuality, may_be_asked_about, only_asks } = beginning;
     if !job.by_hand
         && let Some(why) = launcher.unmet_requirement(&job.definition).await
     {
@@ -241,7 +250,7 @@ async fn begin(
     if job.definition.approve || job.definition.created_by.is_some() || may_be_asked_about {
         fail_point!(BeforeApproval);
         match launcher.approval(&job, &text).await {
-            Ok(Approval::Granted) => {}
+            Ok(Approval::Granted) if !only_asks => {}
             Ok(other) => return Err(LaunchBlock::Unapproved(other)),
             Err(error) => return Ok(Err(error)),
         }

@@ -63,7 +63,11 @@ impl Dispatcher {
             return;
         }
         match approval {
-            Approval::Granted => {}
+            Approval::Granted => {
+                if let Some(active) = self.active.get_mut(number) {
+                    active.is_approved = true;
+                }
+            }
             Approval::Refused(why) => self.skip_unstarted(number, &definition, why),
             Approval::Waits(until) | Approval::AskedLater(until) => {
                 // An answer or an edit that came meanwhile may concern this occurrence.
@@ -72,7 +76,7 @@ impl Dispatcher {
                 let is_news = self.answers != answers || !is_current;
                 let again = if is_news { Instant::now() } else { self.retry_instant(until) };
                 let Some(active) = self.active.get_mut(number) else { return };
-                active.may_be_asked_about = true;
+                (active.may_be_asked_about, active.is_approved) = (true, false);
                 active.unmet = Some(again);
                 self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
                 let run = active.run.clone();
