@@ -356,7 +356,7 @@ impl CommandRule {
             let may_quote = entry.quotes_by_any_mark && is_code;
             (!may_quote || is_plain(star))
                 && !(packages.contains(&star.at) && operands::leaves_package(entry, &own, star))
-                && (!places.contains(&star.at) || hosts::stays_in_host(star))
+                && (!places.contains(&star.at) || hosts::stays_in_operand(entry, star))
                 && (!holds_statements || is_part_of_statement(entry, star))
                 && hosts::stays_within(entry, star, || self.only_reads())
         })

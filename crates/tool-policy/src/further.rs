@@ -4,7 +4,7 @@ use crate::choice;
 use crate::hosts;
 use crate::operands;
 use crate::programs::{self, Class, CommandOperands, Names, Program, git};
-use crate::wildcard::{STAR, Wildcard};
+use crate::wildcard::{STAR, StarInWord, Wildcard};
 
 /// The operands of a rule that ends in a star, if that star does not stand for any further ones.
 struct Named<'a> {
@@ -70,11 +70,16 @@ pub(super) fn other<'a>(
             at.map(|at| &call[at]).collect()
         }
     };
+    let hosts: Vec<&String> = hosts::among(program, rule).into_iter().map(|at| &rule[at]).collect();
     let stands_for = |own: &String, word: &str| {
+        let is_host = hosts.contains(&own);
         let own = Wildcard::words_of(std::slice::from_ref(own));
         // A word of another rule may have a star, too.
         let plain = word.replace(STAR, "x");
-        own.matches(word) && own.matches_within_words(&plain, |star| hosts::stays_within(program, star, only_reads))
+        let stays = |star: &StarInWord<'_>| {
+            (!is_host || hosts::stays_in_operand(program, star)) && hosts::stays_within(program, star, only_reads)
+        };
+        own.matches(word) && own.matches_within_words(&plain, stays)
     };
     let mut next = 0;
     operands.into_iter().find(|word| match own[next..].iter().position(|own| stands_for(own, word)) {

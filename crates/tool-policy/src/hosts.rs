@@ -24,6 +24,8 @@ enum Text {
     Numbers,
     /// Letters, digits and `_-`.
     Label,
+    /// The same, with a port behind it.
+    LabelWithPort,
 }
 
 /// Marks of an address behind its host. A `,` would be the end of it.
@@ -32,6 +34,10 @@ const OF_ADDRESS: &str = "/:=%+~@";
 impl Text {
     fn allows(self, star: &StarInWord<'_>) -> bool {
         let is_letter = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+        if matches!(self, Self::LabelWithPort) {
+            let (host, port) = star.stands_for.split_once(':').unwrap_or((star.stands_for, ""));
+            return host.chars().all(is_of_label) && port.bytes().all(|byte| byte.is_ascii_digit());
+        }
         // A place is no further one.
         if matches!(self, Self::OneLabel | Self::Numbers) {
             let host = star.stands_for.split([':', '/']).next().unwrap_or_default();
@@ -39,8 +45,8 @@ impl Text {
             return keeps && Self::PlainWithout("@").allows(star);
         }
         let may_hold = |letter: char| match self {
-            Self::OneLabel | Self::Numbers => false,
-            Self::Label => is_letter(letter) && letter != '.',
+            Self::OneLabel | Self::Numbers | Self::LabelWithPort => false,
+            Self::Label => is_of_label(letter),
             Self::Any => true,
             Self::WordsWithout(marks) => !marks.contains(letter),
             Self::Item => !":;,".contains(letter) && letter != BREAK,
@@ -54,6 +60,17 @@ impl Text {
         let own = |word: &str| word.strip_prefix(star.before)?.strip_suffix(star.behind).map(str::to_owned);
         all.split(BREAK).all(|word| own(word).is_some_and(|text| text.chars().all(may_hold)))
     }
+}
+
+/// Returns whether a letter is a part of a name between dots.
+fn is_of_label(letter: char) -> bool {
+    (letter.is_alphanumeric() && !is_dot(letter)) || "_-".contains(letter)
+}
+
+/// Returns whether a letter ends a part of a host's name. For those who look names up, some other marks are dots, and some numbers have one
+/// in them: `。`, `⒈`.
+fn is_dot(letter: char) -> bool {
+    letter == '.' || (!letter.is_ascii() && !letter.is_alphabetic())
 }
 
 /// Returns whether a star within a word of a rule stands for a part of what the word names, if that may be a place. `only_reads`: whether
@@ -135,9 +152,19 @@ fn in_host(program: &Program, star: &StarInWord<'_>) -> Option<Text> {
         }
     };
     if let Some(value) = program.host_options.split_whitespace().find_map(value_of) {
-        // `--proxy http://*`, `--resolve host:443:10.0.0.*`
-        let name = value.rsplit(['/', ':', '@', '=', ',']).next().unwrap_or_default();
-        return Some(of_name(name, behind));
+        // `--proxy http://*`, `--resolve host:443:10.0.0.*`, `-o 'HostName *'`
+        let name = value.rsplit(['/', ':', '@', '=', ',', ' ']).next().unwrap_or_default();
+        return Some(match of_name(name, behind) {
+            Text::Label if behind.is_empty() => Text::LabelWithPort,
+            text => text,
+        });
+    }
+    if program.commands == CommandOperands::Repositories && behind.contains('/') {
+        // `-R HOST/owner/repository`
+        let value = ["-R", "--repo"].into_iter().find_map(value_of).filter(|value| !value.contains('/'));
+        if let Some(value) = value {
+            return Some(of_name(&value, behind));
+        }
     }
     if program.commands == CommandOperands::Connections {
         let setting = before.rsplit(' ').next().unwrap_or_default();
@@ -185,26 +212,44 @@ pub(super) fn stays_in_host(star: &StarInWord<'_>) -> bool {
         return true;
     }
     let host = star.stands_for.split([':', '/', BREAK]).next().unwrap_or_default();
-    let may_hold = |letter: char| letter != '.' || is_number(name);
-    host.chars().all(may_hold) && (!is_number(name) || is_numeric(host))
+    if is_number(name) { is_numeric(host) } else { !host.chars().any(|letter| letter == '@' || is_dot(letter)) }
 }
 
-/// Returns the indices of a rule's words that may be a host: the first operand, or that of a subcommand.
+/// Returns the same for the first operand of a program, or that of a subcommand.
+pub(super) fn stays_in_operand(program: &Program, star: &StarInWord<'_>) -> bool {
+    if program.commands != CommandOperands::Sources {
+        return stays_in_host(star);
+    }
+    let is_file = [star.behind, star.stands_for].iter().any(|end| end.ends_with(".go"));
+    // Behind a package is its version, whose dots are not the host's.
+    let behind = star.behind.split('@').next().unwrap_or_default();
+    (is_file && !star.stands_for.contains(['/', BREAK])) || stays_in_host(&StarInWord { behind, ..*star })
+}
+
+/// Returns the indices of a rule's words that may be a host: the first operand, or those of a subcommand.
 pub(super) fn operands(program: &Program, rule: &[String]) -> Vec<usize> {
     let Some((_, arguments)) = rule.split_first() else { return Vec::new() };
-    let begins = |verbs: &str| match verbs.is_empty() {
-        true => Some(0),
-        false => {
-            let is_one = |word: &String| verbs.split_whitespace().any(|verb| verb == word);
-            arguments.iter().position(is_one).map(|at| at + 1)
-        }
+    among(program, arguments).into_iter().map(|at| at + 1).collect()
+}
+
+/// Returns the same for the words behind the program.
+pub(super) fn among(program: &Program, arguments: &[String]) -> Vec<usize> {
+    // A verb may be the value of an option in front of it.
+    let begins = |verbs: programs::Names| match verbs.is_empty() {
+        true => vec![0],
+        false => (1..=arguments.len()).filter(|at| programs::contains(verbs, &arguments[at - 1])).collect(),
     };
-    let from = program.host_of.and_then(begins);
-    let found = from.map_or_else(Vec::new, |from| choice::first_operands(program, arguments, from));
+    // Each package is on a host, save for the words behind one that is run.
+    let has_more = |from: usize| program.commands == CommandOperands::Sources && arguments[from - 1] != "run";
+    let behind = |from: usize| match has_more(from) {
+        true => choice::operands_at(program, arguments).filter(|at| *at >= from).collect(),
+        false => choice::first_operands(program, arguments, from),
+    };
+    let found = program.host_of.map(begins).unwrap_or_default().into_iter().flat_map(behind);
     // For git a host has a colon behind it. Else the word is a remote or a folder.
     let is_host =
-        |at: &usize| !program.is_git() || rule[*at].rsplit(STAR).next().is_some_and(|behind| behind.contains(':'));
-    found.into_iter().map(|at| at + 1).filter(is_host).collect()
+        |at: &usize| !program.is_git() || arguments[*at].rsplit(STAR).next().is_some_and(|behind| behind.contains(':'));
+    found.filter(is_host).collect()
 }
 
 /// Returns what a star in an option or in its value may stand for. `None`: it is in an operand.
@@ -268,6 +313,8 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
         CommandOperands::Remote | CommandOperands::Fetched | CommandOperands::Contexts => {
             Text::PlainWithout(if behind.starts_with(':') { ":" } else { "" })
         }
+        // `gh repo clone HOST/owner/repository`
+        CommandOperands::Repositories if is_head && behind.contains('/') => of_name(before, behind),
         CommandOperands::Repositories if is_head => Text::Name(""),
         CommandOperands::Repositories if before.ends_with('=') => Text::WordsWithout(""),
         // What follows would be a part of the query.

@@ -117,6 +117,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "bug build clean cover doc edit env fix fmt generate graph help init list pprof sync test tidy trace use vendor verify \
             version vet why",
         options: Options { valued: "C gcflags ldflags mod o tags", ..Options::ONE_DASH },
+        host_of: Some("download get install run"),
         commands: CommandOperands::Sources,
         ..closed(Class::Runs, &["go"], &GO)
     },

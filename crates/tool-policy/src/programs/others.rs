@@ -124,10 +124,12 @@ pub(super) const TABLE: &[Program] = &[
         ),
         ..closed(Class::Runs, &["tmux"], &TMUX)
     },
-    over_socket(&["gpg", "gpg2"], &GPG),
+    Program { host_options: "--keyserver", ..over_socket(&["gpg", "gpg2"], &GPG) },
     Program {
         subcommands: true,
         commands: CommandOperands::Located,
+        host_options: "--connect --host --proxy --server -connect -host -proxy -server",
+        host_of: Some("s_client"),
         options: OPENSSL_OPTIONS,
         ..closed(Class::Unknown, &["openssl"], &OPENSSL)
     },

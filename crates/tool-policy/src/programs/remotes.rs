@@ -15,14 +15,14 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         commands: CommandOperands::Remote,
-        host_options: "-J",
+        host_options: "-J -o",
         options: Options::new(&[], "bcDFiJloPRSsX"),
         ..closed(Class::Unknown, &["scp"], &SCP)
     },
     Program {
         commands: CommandOperands::Remote,
         host_of: Some(""),
-        host_options: "-J",
+        host_options: "-J -o",
         options: Options::new(&[], "bcDFiJloPRSsX"),
         ..closed(Class::Unknown, &["sftp"], &SCP)
     },
@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Program] = &[
         local_sockets: true,
         joins_from: Some(1),
         starts_elsewhere: true,
-        host_options: "-J",
+        host_options: "-D -J -L -R -W -o",
         host_of: Some(""),
         starts: Some(""),
         options: Options::new(&[], "BbcDEeFIiJLlmOopPQRSWw"),

@@ -99,6 +99,7 @@ pub(super) const TABLE: &[Program] = &[
         alike: "state-rm",
         unlike: "apply build console destroy fix fmt force-unlock get graph help import init inspect list login logout lock mirror modules mv \
             output plan providers pull push refresh replace-provider schema show test validate version",
+        host_of: Some("login logout"),
         options: Options::ONE_DASH,
         ..closed(Class::Unknown, &["packer", "terraform", "tofu"], &TERRAFORM)
     },

