@@ -2,6 +2,11 @@
 
 use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
 
+/// A program that connects to the host in its first operand. `values`: see [`Options::values`].
+const fn connects(names: &'static [&'static str], harmless: &'static HarmlessOptions, values: &'static str) -> Program {
+    Program { host_of: Some(""), options: Options::new(&[], values), ..closed(Class::Unknown, names, harmless) }
+}
+
 pub(super) const TABLE: &[Program] = &[
     Program {
         writes_operands: true,
@@ -37,7 +42,49 @@ pub(super) const TABLE: &[Program] = &[
         own_operand: true,
         ..closed(Class::Runs, &["ssh"], &SSH)
     },
+    connects(&["ftp"], &FTP, "NPqrsT"),
+    connects(&["lftp"], &LFTP, "cefpu"),
+    // Its options give the programs that it runs here and there.
+    Program { starts: Some(""), own_operand: true, starts_elsewhere: true, ..connects(&["mosh"], &MOSH, "p") },
+    // Those of other letters have a value in some versions only.
+    Program { host_options: "-x --proxy", ..connects(&["nc", "ncat", "netcat"], &NC, "ipqswxX") },
+    connects(&["telnet"], &TELNET, "beklnSX"),
 ];
+
+/// A further operand may be a place on another host.
+const FTP: HarmlessOptions = HarmlessOptions {
+    flags: "46Adeginpv",
+    clusters: true,
+    operands: &[("", 1)],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Its other options give commands, a file of them, or a user.
+const LFTP: HarmlessOptions = HarmlessOptions {
+    flags: "d",
+    values: "p",
+    clusters: true,
+    operands: &[("", 1)],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Behind `--` are the host and a command's words.
+const MOSH: HarmlessOptions =
+    HarmlessOptions { flags: "46a", values: "p", clusters: true, long: "no-init predict", ..HarmlessOptions::NONE };
+
+/// By another option it runs a program, listens, writes a file, or goes by a further host.
+const NC: HarmlessOptions = HarmlessOptions {
+    flags: "46nuvz",
+    values: "iw",
+    clusters: true,
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+const TELNET: HarmlessOptions =
+    HarmlessOptions { flags: "468EKL", clusters: true, end: OptionsEnd::Nowhere, ..HarmlessOptions::NONE };
 
 /// Every other option may run a program here or there, lead to other files, or delete some.
 const RSYNC: HarmlessOptions = HarmlessOptions {

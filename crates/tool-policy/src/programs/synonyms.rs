@@ -146,6 +146,8 @@ const TABLE: &[(Names, Names)] = &[
         "ansible ansible-playbook",
         "M=module-path a=args c=connection e=extra-vars f=forks i=inventory l=limit m=module-name t=tags u=user",
     ),
+    ("lftp mosh", "p=port"),
+    ("nc ncat netcat", "i=idle-timeout w=wait x=proxy"),
     (
         "gh glab",
         "A=author B=base F=body-file H=head L=limit R=repo S=search T=template a=assignee add-assignee=assignee add-label=label add-reviewer=reviewer \

