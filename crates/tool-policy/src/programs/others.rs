@@ -22,6 +22,16 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
     starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
     Program { starts_elsewhere: true, options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
+    Program {
+        starts_elsewhere: true,
+        options: Options {
+            valued: "background chdir description group machine nice property setenv slice unit user",
+            ..Options::new(&[], "Dgu")
+        },
+        harmless: Some(&AS_ANOTHER),
+        closed: true,
+        ..starts(&["pkexec", "run0"])
+    },
     starts(&["toybox", "unshare"]),
     Program {
         commanded: "*",
@@ -163,6 +173,9 @@ const NOTHING: HarmlessOptions = HarmlessOptions { operands: &[("", 0)], ..Harml
 const fn starts(names: &'static [&'static str]) -> Program {
     Program { starts: Some(""), ..runs(names) }
 }
+
+/// Each option in front of the command says as whom, where or with what it runs.
+const AS_ANOTHER: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Operand(1), ..HarmlessOptions::NONE };
 
 const DESKTOP: HarmlessOptions = HarmlessOptions { long: "help version", ..HarmlessOptions::ONLY_OPERANDS };
 

@@ -326,7 +326,14 @@ fn a_star_in_the_name_of_a_secret_shows_no_other_one() {
 #[test]
 fn a_star_in_a_path_leads_nowhere_else_for_what_runs_outside_of_every_sandbox() {
     for rule in [
+        "doas -u bot cat /var/log/bot/*",
         "doas cat /var/log/bot/*",
+        "pkexec --user bot cat /var/log/bot/*",
+        "pkexec /srv/scripts/*.sh",
+        "pkexec cat /var/log/bot/*",
+        "run0 --user=bot /srv/scripts/*.sh",
+        "run0 -u bot cat /var/log/bot/*",
+        "run0 cat /var/log/bot/*",
         "ssh web cat /srv/cache/*",
         "ssh web rm -r /srv/cache/*/tmp",
         "sudo /srv/scripts/*",
@@ -338,6 +345,33 @@ fn a_star_in_a_path_leads_nowhere_else_for_what_runs_outside_of_every_sandbox() 
         let call = |text: &str| rule.replace('*', text);
         let refused = ["../x", "x/../../y", "../../bin/sh"].map(call);
         families(&[(rule, &[&call("x"), &call("a.b"), &call("a..b")], &refused.each_ref().map(String::as_str))]);
+    }
+}
+
+/// Their options say as whom a command runs, and in which folder. Behind it the options are its own.
+#[test]
+fn a_star_behind_a_command_with_other_rights_stands_for_its_own_options() {
+    for program in ["doas", "pkexec", "run0", "sudo"] {
+        families(&[
+            (
+                &format!("{program} find /srv *"),
+                &[&format!("{program} find /srv -name x")],
+                &[&format!("{program} find /srv -delete"), &format!("{program} -u x find /srv")],
+            ),
+            (
+                &format!("{program} systemctl restart web-*"),
+                &[&format!("{program} systemctl restart web-1 -n 5")],
+                &[
+                    &format!("{program} systemctl restart web-1 sshd"),
+                    &format!("{program} systemctl restart web-1 -H h"),
+                ],
+            ),
+            (
+                &format!("{program} * uptime"),
+                &[],
+                &[&format!("{program} --user=x uptime"), &format!("{program} -u x uptime")],
+            ),
+        ]);
     }
 }
 
