@@ -9,11 +9,17 @@ const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        alike: "checkpoint cleanup compose-build compose-create connect demote disable disconnect down enable imagetools-create init kill manifest-create mount pause promote pull push \
-            remove restart restore rm rmi rollback save scale start stop umount unmount unpause untag up update upgrade wait",
-        unlike: "attach build commit config cp create diff events export history images import info inspect load login logout logs ls port ps \
-            rename search stats tag top version",
-        valued_by: &[("down restart stop up", "-t --time --timeout")],
+        // What shows a container, a secret or what they print shows it of each.
+        alike: "checkpoint cleanup compose-build compose-create compose-logs compose-top connect demote disable disconnect down enable \
+            imagetools-create init inspect kill manifest-create mount pause promote pull push remove restart restore rm rmi rollback save scale \
+            service-logs start stats stop umount unmount unpause untag up update upgrade wait",
+        unlike: "attach build commit config cp create diff events export history images import info load login logout logs ls port ps \
+            rename search tag top version",
+        valued_by: &[
+            ("down restart stop up", "-t --time --timeout"),
+            ("inspect", "-f --format --type"),
+            ("logs service", "-n --since --tail --until"),
+        ],
         bare_by: switches::CONTAINERS,
         anywhere_by: &[
             (
@@ -60,7 +66,7 @@ pub(super) const TABLE: &[Program] = &[
         ..containers(&["docker", "podman"])
     },
     Program {
-        alike: "build create down kill pause pull push restart rm scale start stop unpause up wait",
+        alike: "build create down kill logs pause pull push restart rm scale start stats stop top unpause up wait",
         ..containers(&["docker-compose"])
     },
     Program {

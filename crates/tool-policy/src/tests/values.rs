@@ -311,7 +311,23 @@ fn stands_for(rule: &str, call: &str, others: &[&str]) {
 #[test]
 fn a_star_in_the_name_of_a_secret_shows_no_other_one() {
     for (rule, call, others) in [
-        ("kubectl -n * get secret bot-*", "kubectl -n web get secret bot-1", &["db"][..]),
+        ("docker compose logs web-*", "docker compose logs web-1", &["db"][..]),
+        ("docker compose stats web-*", "docker compose stats web-1", &["db"]),
+        ("docker compose top web-*", "docker compose top web-1", &["db"]),
+        ("docker config inspect web-*", "docker config inspect web-1", &["db"]),
+        ("docker container inspect web-*", "docker container inspect web-1", &["db", "-- db"]),
+        ("docker image inspect acme/*", "docker image inspect acme/x", &["evil/x"]),
+        ("docker inspect --type=container web-*", "docker inspect --type=container web-1", &["db"]),
+        ("docker inspect web-*", "docker inspect web-1", &["db", "-s db", "-f x db", "-- db"]),
+        ("docker manifest inspect acme/*", "docker manifest inspect acme/x", &["evil/x"]),
+        ("docker network inspect web-*", "docker network inspect web-1", &["db"]),
+        ("docker secret inspect web-*", "docker secret inspect web-1", &["db"]),
+        ("docker service logs web-*", "docker service logs web-1", &["db"]),
+        ("docker stats web-*", "docker stats web-1", &["db", "--no-stream db"]),
+        ("docker volume inspect web-*", "docker volume inspect web-1", &["db"]),
+        ("docker-compose logs web-*", "docker-compose logs web-1", &["db"]),
+        ("podman inspect web-*", "podman inspect web-1", &["db"]),
+        ("kubectl -n * get secret bot-*", "kubectl -n web get secret bot-1", &["db"]),
         ("kubectl describe secret bot-*", "kubectl describe secret bot-1", &["db"]),
         ("kubectl get secret bot-*", "kubectl get secret bot-1", &["db", "db -o yaml", "-o yaml db"]),
         ("kubectl get secret/bot-*", "kubectl get secret/bot-1", &["secret/db"]),
@@ -319,7 +335,14 @@ fn a_star_in_the_name_of_a_secret_shows_no_other_one() {
     ] {
         stands_for(rule, call, others);
     }
-    families(&[("kubectl get secret *", &["kubectl get secret a b -o yaml"], &[])]);
+    families(&[
+        ("docker inspect *", &["docker inspect a b", "docker inspect -f x a b"], &[]),
+        ("docker inspect web-*", &["docker inspect web-1 web-2", "docker inspect web-1 -f x"], &[]),
+        ("docker compose logs web-*", &["docker compose logs web-1 --tail 5 web-2"], &[]),
+        ("docker port web-*", &["docker port web-1 80"], &[]),
+        ("docker top web-*", &["docker top web-1"], &[]),
+        ("kubectl get secret *", &["kubectl get secret a b -o yaml"], &[]),
+    ]);
 }
 
 /// No sandbox holds it.
