@@ -220,6 +220,16 @@ fn is_located(word: &str) -> bool {
     word.contains("://") || value.split_once(':').is_some_and(leads)
 }
 
+/// Returns the word by which a build takes its folder from the standard input, if the rule ends in a star for a part of something else
+/// (`docker build -t acme/*`).
+pub(super) fn context_on_input<'a>(program: &Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
+    let is_input = |word: &&String| *word == "-";
+    let ends_within = rule.last().is_some_and(|last| last.contains(STAR) && !last.trim_matches(STAR).is_empty());
+    let builds = program.commands == CommandOperands::Contexts && rule.iter().any(|word| word == "build");
+    let spelled = rule.iter().filter(is_input).count();
+    call.iter().filter(is_input).nth(spelled).filter(|_| builds && ends_within)
+}
+
 /// Returns whether a word is a place on another machine, as `rsync` and `scp` read it: a colon in front of any slash.
 fn is_remote(word: &str) -> bool {
     let is_address =

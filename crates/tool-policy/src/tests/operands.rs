@@ -607,3 +607,25 @@ fn a_star_in_the_middle_hides_nothing_behind_it() {
         ("psql -c 'select '*", &["psql -c select␣1"], &["psql -c select␣1 -f x"]),
     ]);
 }
+
+/// A folder on the standard input has whatever the job writes there.
+#[test]
+fn a_star_in_a_tag_stands_for_no_context_on_the_input() {
+    for head in ["docker build", "docker buildx build", "docker image build", "podman build"] {
+        for option in ["-t acme/*", "-tacme/*", "--tag acme/*", "--tag=acme/*"] {
+            let (rule, call) = (format!("{head} {option}"), format!("{head} {}", option.replace('*', "x")));
+            let refused = ["-", "- .", ". -", "-q -"].map(|more| format!("{call} {more}"));
+            let refused = refused.each_ref().map(String::as_str);
+            families(&[
+                (&rule, &[&format!("{call} ."), &format!("{call} app")], &refused),
+                (&format!("{rule} ."), &[&format!("{call} .")], &refused),
+            ]);
+        }
+    }
+    families(&[
+        ("docker build *", &["docker build -"], &[]),
+        ("docker build -t acme/* -", &["docker build -t acme/x -"], &["docker build -t acme/x ."]),
+        ("docker build -t acme/x *", &["docker build -t acme/x ."], &[]),
+        ("docker build - -t acme/*", &["docker build - -t acme/x"], &["docker build - -t acme/x -"]),
+    ]);
+}
