@@ -39,12 +39,33 @@ fn anywhere(entry: &Program, arguments: &[String]) -> Option<Anywhere> {
     (!known.is_empty()).then_some(known)
 }
 
-/// Returns the options that a subcommand takes in any position, if the words begin with one that has its own.
+/// Returns the options that a subcommand takes in any position, if the words begin with one that has its own. Of some programs its
+/// switches may stand in front of it.
 fn by_subcommand(entry: &Program, arguments: &[String]) -> Option<Anywhere> {
-    let (first, others) = arguments.split_first()?;
+    let is_option = |word: &&String| entry.leading && word.starts_with('-');
+    let (front, own) = arguments.split_at(arguments.iter().take_while(is_option).count());
+    let (first, others) = own.split_first()?;
     let full = others.first().map(|second| format!("{first}-{second}")).unwrap_or_default();
     let is_it = |names| programs::contains(names, first) || programs::contains(names, &full);
-    entry.anywhere_by.iter().find(|(names, _)| is_it(names)).map(|(_, known)| *known)
+    let known = entry.anywhere_by.iter().find(|(names, _)| is_it(names)).map(|(_, known)| *known)?;
+    front.iter().all(|word| is_switch(&known, word)).then_some(known)
+}
+
+/// Returns whether a word is options that have no value.
+pub(super) fn is_switch(known: &Anywhere, word: &str) -> bool {
+    let is_valued = word.contains('=') || word.chars().any(|letter| known.values.contains(letter));
+    !is_valued && harmless_in(known, word).is_some_and(|(_, is_open)| !is_open)
+}
+
+/// Returns the words behind a program without the switches that its subcommand takes in any position, and those switches. `None` if there
+/// are none, or some of them may have a value.
+pub(super) fn switches_apart(program: &str, arguments: &[String]) -> Option<(Vec<String>, Vec<String>)> {
+    let entry = programs::by_base_name(program);
+    let known = by_subcommand(entry, arguments).filter(|known| known.values.is_empty() && known.pairs.is_empty())?;
+    let (words, switches) = apart(program, arguments, &known)?;
+    // Behind `--` a switch is an operand.
+    let is_sure = !switches.is_empty() && !arguments.iter().any(|word| word == "--");
+    is_sure.then(|| (words[1..].to_vec(), switches))
 }
 
 fn apart(program: &str, arguments: &[String], known: &Anywhere) -> Option<(Vec<String>, Vec<String>)> {

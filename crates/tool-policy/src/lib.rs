@@ -29,6 +29,7 @@ mod request;
 mod restraints;
 mod rule;
 mod rule_set;
+mod spellings;
 mod start;
 mod tool_lists;
 mod url_host;

@@ -106,6 +106,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "b bench build c check clean clippy config d doc fix fmt help llvm-cov metadata miri nextest r run rustc rustdoc search t test \
             tree verify-project version",
         anywhere_by: &[(PACKAGES, OF_CRATES)],
+        leading: true,
         valued_by: &[("binstall install", "--version --vers")],
         options: Options { valued: "features jobs", ..Options::new(&[], "CFjpZ") },
         ..tool(&["cargo"], &CARGO, "")

@@ -115,6 +115,10 @@ pub(crate) struct Program {
     pub bare: Names,
     /// Subcommands, and `FIRST-SECOND`, each with its options in place of [`Options::anywhere`].
     pub anywhere_by: &'static [(Names, Anywhere)],
+    /// Whether those without a value may stand in front of the subcommand, too (`apt -y install`).
+    pub leading: bool,
+    /// Subcommands, with the letters and long options behind them by which a command has an input and a terminal (`docker exec -it`).
+    pub terminal: Option<(Names, &'static str, Names)>,
     /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
     /// Whether it runs the script in its first operand, or else its standard input.
@@ -586,6 +590,8 @@ impl Program {
         bare_by: &[],
         bare: "",
         anywhere_by: &[],
+        leading: false,
+        terminal: None,
         shell: false,
         interpreter: false,
         loads_from_folder: false,

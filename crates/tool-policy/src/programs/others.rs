@@ -62,6 +62,7 @@ pub(super) const TABLE: &[Program] = &[
                 ..Anywhere::NONE
             },
         )],
+        leading: true,
         commands: CommandOperands::Packages,
         ..closed(Class::Runs, &["apt", "apt-get", "apt-mark"], &APT)
     },

@@ -14,6 +14,7 @@ use crate::programs::{self, Class, Effect, base_name, git};
 use crate::request::clipped;
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
+use crate::spellings;
 
 /// The context of the judgement.
 pub(super) struct Context<'a> {
@@ -180,26 +181,7 @@ fn by_rules<'a>(
         }
         return Ok(Grant { rule: everything, location: Location::Outside(rights), asking: None });
     }
-    let mut best: Option<(&Rule, Rights)> = None;
-    let mut refusal = None;
-    for rule in rules {
-        let Matcher::Command(pattern) = &rule.matcher else { continue };
-        if !pattern.matches(start) {
-            continue;
-        }
-        if programs::known(start.program).class == Class::Wrapper && !pattern.names_script() {
-            continue;
-        }
-        if let Some(why) = unfit(lists, rule, start, context) {
-            refusal = refusal.or(Some(why));
-            continue;
-        }
-        let rights = own.clone().unwrap_or_else(|| pattern.rights(start.program));
-        // Of several matching rules the widest applies.
-        if best.as_ref().is_none_or(|(_, before)| rights.covers(before)) {
-            best = Some((rule, rights));
-        }
-    }
+    let (best, refusal) = widest(lists, &rules, own.as_ref(), start, context);
     if let Some((rule, rights)) = best {
         return Ok(Grant { rule: Some(rule), location: Location::Outside(rights), asking: None });
     }
@@ -211,6 +193,42 @@ fn by_rules<'a>(
         *wanted = rule_with(rule, option, start, context.application).map(Into::into);
     }
     Err(refusal)
+}
+
+/// Returns the widest of the rules that grant a start, or another spelling of it, with its rights. If there is none: why the first one with
+/// matching words does not.
+fn widest<'a>(
+    lists: &RuleSet,
+    rules: &[&'a Rule],
+    own: Option<&Rights>,
+    start: &StartWords<'_>,
+    context: &Context<'_>,
+) -> (Option<(&'a Rule, Rights)>, Option<Refusal>) {
+    let spelled = spellings::others(start.words);
+    let spelled: Vec<StartWords<'_>> =
+        spelled.iter().map(|words| StartWords::new(words, context.asked.cwd, context.application)).collect();
+    let (mut best, mut refusal): (Option<(&Rule, Rights)>, _) = (None, None);
+    let starts = |rule| std::iter::once(start).chain(&spelled).map(move |one| (rule, one));
+    for (rule, one) in rules.iter().copied().flat_map(starts) {
+        let Matcher::Command(pattern) = &rule.matcher else { continue };
+        let is_other = !std::ptr::eq(one, start);
+        if !pattern.matches(one) || (is_other && pattern.leaves_words_open()) {
+            continue;
+        }
+        if programs::known(start.program).class == Class::Wrapper && !pattern.names_script() {
+            continue;
+        }
+        if let Some(why) = unfit(lists, rule, one, context) {
+            refusal = refusal.or(Some(why));
+            continue;
+        }
+        let rights = own.cloned().unwrap_or_else(|| pattern.rights(start.program));
+        // Of several matching rules the widest applies.
+        if best.as_ref().is_none_or(|(_, before)| rights.covers(before)) {
+            best = Some((rule, rights));
+        }
+    }
+    (best, refusal)
 }
 
 /// Returns why a rule with matching words does not apply.

@@ -21,6 +21,7 @@ mod properties;
 mod refusals;
 mod restraints;
 mod spawned;
+mod spellings;
 mod tools;
 mod values;
 

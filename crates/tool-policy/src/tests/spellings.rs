@@ -1,0 +1,184 @@
+//! Spellings of a call that do the same as the one in a rule.
+
+use super::*;
+
+#[test]
+fn switches_of_apt_and_cargo_stand_in_front_of_the_subcommand() {
+    for apt in ["apt", "apt-get", "sudo apt", "sudo apt-get", "sudo -u root apt", "doas apt"] {
+        let call = |rest: &str| format!("{apt} {rest}");
+        let granted = [
+            "-qy install acme-x",
+            "-y --no-install-recommends install acme-x acme-y",
+            "-y install -q acme-x",
+            "-y install acme-x",
+            "--yes install acme-x",
+            "install -qy acme-x",
+            "install -y acme-x",
+            "install acme-x -y",
+        ]
+        .map(call);
+        let refused = [
+            "-- install acme-x",
+            "-c evil.conf install acme-x",
+            "-o Dir::Bin::dpkg=x install acme-x",
+            "-t evil install acme-x",
+            "-y install acme-x evil",
+            "-y install evil",
+            "-y install -- acme-x evil",
+            "-y remove acme-x",
+            "-y install ./acme-x.deb",
+            "-yo Dir::Bin::dpkg=x install acme-x",
+            "-y -o Dir::Bin::dpkg=x install acme-x",
+            "install -y -o x=y acme-x",
+            "install -y acme-x-",
+        ]
+        .map(call);
+        let (granted, refused) = (granted.each_ref().map(String::as_str), refused.each_ref().map(String::as_str));
+        families(&[(&call("install acme-*"), &granted, &refused)]);
+        families(&[(&call("install -y acme-*"), &granted[3..4], &refused)]);
+        families(&[(
+            &call("install acme"),
+            &[&call("install acme")],
+            &[&call("install -y acme"), &call("-y install acme")],
+        )]);
+    }
+    families(&[
+        ("apt -y install acme-*", &["apt install -y acme-x"], &["apt install acme-x"]),
+        ("cargo install acme-*", &["cargo -q install acme-x"], &["cargo -Zx install acme-x", "cargo -q run acme-x"]),
+        (
+            "sudo apt install acme-*",
+            &[],
+            &["sudo -u root apt install -y acme-x", "sudo -s apt install -y acme-x", "sudo X=y apt install -y acme-x"],
+        ),
+        ("sudo cargo install acme-*", &["sudo cargo install --locked acme-x"], &["sudo cargo install --git=x acme-x"]),
+    ]);
+}
+
+#[test]
+fn a_command_in_a_container_may_have_a_terminal() {
+    for (head, tail) in [
+        ("docker compose exec", "web-1 ls -l"),
+        ("docker container exec", "web-1 ls -l"),
+        ("docker exec", "web-1 ls -l"),
+        ("docker exec -u bot", "web-1 ls -l"),
+        ("kubectl exec", "web-1 -- ls -l"),
+        ("podman exec", "web-1 ls -l"),
+    ] {
+        let is_plain = !head.contains("-u");
+        let exec = head.trim_end_matches(" -u bot");
+        let user = if is_plain { "" } else { " -u bot" };
+        let tty = if head.starts_with("kubectl") { "--stdin" } else { "--interactive" };
+        let granted =
+            ["-it", "-ti", "-i -t", "-t", tty, "--tty -i"].map(|option| format!("{exec} {option}{user} {tail}"));
+        let refused = ["-it --privileged", "-itd", "-it -u root", "-it -e LD_PRELOAD=x", "-itu root", "-it -- x"]
+            .map(|option| format!("{exec} {option}{user} {}", tail.replace("-l", "-R")));
+        let refused = refused.each_ref().map(String::as_str);
+        for rule in [tail.to_owned(), tail.replace("-l", "*")] {
+            let others: &[&str] = if rule == tail { &refused } else { &refused[..3] };
+            families(&[(&format!("{head} {rule}"), &granted.each_ref().map(String::as_str), others)]);
+        }
+    }
+    families(&[
+        (
+            "docker exec web-*",
+            &["docker exec -it web-1 ls", "docker exec -i -t web-1 ls"],
+            &["docker exec -it db ls", "docker exec -it -u root web-1 ls", "docker exec -it --privileged web-1 ls"],
+        ),
+        (
+            "docker exec web-* ls",
+            &["docker exec -it web-1 ls"],
+            &["docker exec -it web-1 rm ls", "docker exec -it web-1 id"],
+        ),
+        (
+            "docker exec web-1 find . *",
+            &["docker exec -it web-1 find . -name x"],
+            &["docker exec -it web-1 find . -delete"],
+        ),
+        ("docker exec -it web-1 ls", &["docker exec -it web-1 ls"], &["docker exec web-1 ls -it"]),
+        ("docker exec -e -it web-1 ls", &["docker exec -e -it web-1 ls"], &["docker exec -e web-1 ls"]),
+        ("docker run --rm acme/x", &["docker run -it --rm acme/x"], &["docker run -it --rm -v /:/x acme/x"]),
+        ("docker cp web:x y", &[], &["docker cp -it web:x y"]),
+    ]);
+    let deny = denying(&["Bash(docker exec web-1 rm *)"]);
+    denies(&deny, &["docker exec -it web-1 rm x", "docker exec web-1 rm x"]);
+}
+
+#[test]
+fn the_message_of_a_commit_may_be_a_long_option() {
+    families(&[
+        (
+            "git commit -m *",
+            &[
+                "git -C sub commit --message=x",
+                "git commit --all --message=x",
+                "git commit --message x",
+                "git commit --message=x␣y",
+                "git commit -a --message x",
+                "git commit -am x",
+                "git commit -mx",
+            ],
+            &[
+                "git commit --message",
+                "git commit --message x --amend",
+                "git commit --message=-n --amend",
+                "git commit --amend --message=x",
+                "git commit --message=x --no-verify",
+                "git commit --message=x -n",
+                "git commit -F --message=x",
+                "git commit -nmx",
+                "git commit -C --message=x HEAD",
+                "git commit --messages=x",
+                "git commit -- --message=x",
+            ],
+        ),
+        ("git commit -m fix*", &["git commit --message=fix:␣a", "git commit -mfixed"], &["git commit --message=other"]),
+        ("git commit -m x notes.md", &["git commit --message=x notes.md"], &["git commit --message=x todo.md"]),
+        ("git tag -m *", &[], &["git tag --message=x"]),
+    ]);
+    denies(&denying(&["Bash(git commit -m *)"]), &["git commit --message=x", "git commit -mx"]);
+}
+
+/// `ssh` joins its words to one line.
+#[test]
+fn the_line_of_ssh_may_be_in_quotes() {
+    families(&[
+        (
+            "ssh web-1 uptime",
+            &["ssh web-1 uptime"],
+            &["ssh web-1 uptime;id", "ssh web-1 uptime␣-p", "ssh web-1 ␣uptime"],
+        ),
+        (
+            "ssh web-1 systemctl status *",
+            &[
+                "ssh web-1 systemctl␣status␣nginx",
+                "ssh web-1 systemctl␣status nginx",
+                "ssh web-1 systemctl status␣nginx",
+            ],
+            &[
+                "ssh web-1 systemctl␣restart␣nginx",
+                "ssh web-1 systemctl␣status␣$(id)",
+                "ssh web-1 systemctl␣status␣nginx\nid",
+                "ssh web-1 systemctl␣status␣nginx\tx;",
+                "ssh web-1 systemctl␣status␣nginx␣|␣sh",
+                "ssh web-1 systemctl␣status␣nginx;id",
+                "ssh web-1 systemctl␣status␣nginx␣&&␣id",
+                "ssh web-1 systemctl␣status␣`id`",
+                "ssh web-1 systemctl␣status␣-H␣evil",
+                "ssh web-1 systemctl␣status␣>x",
+                "ssh web-1␣systemctl status nginx",
+                "ssh web-2 systemctl␣status␣nginx",
+            ],
+        ),
+        ("ssh web-1 find . *", &["ssh web-1 find␣.␣-name␣x"], &["ssh web-1 find␣.␣-delete"]),
+        ("ssh web-* uptime", &["ssh web-1 uptime"], &["ssh web-1.evil.com uptime"]),
+        ("ssh web-* df *", &["ssh web-1 df␣-h"], &["ssh web-1 rm␣df", "ssh web-1␣-oProxyCommand=id df"]),
+        ("ssh -p 22 bot@web-1 df -h", &["ssh -p 22 bot@web-1 df␣-h"], &["ssh -p 23 bot@web-1 df␣-h"]),
+        ("ssh web-1 cat /srv/*", &["ssh web-1 cat␣/srv/x"], &["ssh web-1 cat␣/srv/../x"]),
+        (
+            "ssh web-1 git push origin bot/*",
+            &["ssh web-1 git␣push␣origin␣bot/x"],
+            &["ssh web-1 git␣push␣origin␣bot/x␣main"],
+        ),
+    ]);
+    denies(&denying(&["Bash(ssh web-1 rm *)"]), &["ssh web-1 rm␣x"]);
+}
