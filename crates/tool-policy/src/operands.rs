@@ -113,18 +113,36 @@ pub(super) fn is_from_elsewhere(behind_at: BehindAt, word: &str) -> bool {
         Some((scope, name)) => (scope, name),
         None => ("", word),
     };
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_version = |source: &str| source == "latest" || source.split('.').all(is_number);
     let marked = |source: &str| source.starts_with(|first: char| "^~!=<>".contains(first) || first.is_ascii_digit());
     let source = name.split_once('@').map(|(_, source)| source.trim()).filter(|source| !source.is_empty());
     let is_folder = source.is_some_and(|source| match behind_at {
         // For npm a version that begins with a dot is a folder.
         BehindAt::Tag => source.starts_with('.'),
         BehindAt::Place => true,
-        BehindAt::Version => !is_version(source),
+        BehindAt::Version => source != "latest" && !is_version(source),
         BehindAt::Constraint => !marked(source) && source != "latest",
     });
     scope.contains(':') || name.contains([':', '/']) || is_folder
+}
+
+/// Returns whether a text is a version of Python's packages, in its normal form: `1.2`, `1.2rc1.post1.dev1+local.2`.
+fn is_version(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_local =
+        |local: &str| local.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()));
+    // Takes the mark with its number from the end, if it is there.
+    let before = |text: &'_ str, mark: &str| match text.rsplit_once(mark) {
+        Some((before, number)) if is_number(number) => before.len(),
+        _ => text.len(),
+    };
+    let (mut public, local) = text.split_once('+').map_or((text, None), |(public, local)| (public, Some(local)));
+    for mark in [".dev", ".post"] {
+        public = &public[..before(public, mark)];
+    }
+    // Of a version there is one kind that comes before it.
+    let ends = ["a", "b", "rc"].map(|mark| before(public, mark));
+    public = &public[..ends.into_iter().min().unwrap_or_default()];
+    public.split('.').all(is_number) && local.is_none_or(is_local)
 }
 
 /// Returns the indices of a rule's words that name a package of which the program runs code: the first operand behind a subcommand that does

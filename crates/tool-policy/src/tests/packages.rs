@@ -327,6 +327,30 @@ fn behind_the_at_of_a_python_package_is_a_place() {
     ]);
 }
 
+/// A version of Python may say more than its numbers. What only looks like one is a folder.
+#[test]
+fn a_star_in_a_package_stands_for_every_version_of_it() {
+    let versions = "1 1.2.0 1.2.0a1 1.2.0b1 1.2.0rc1 1.2.0.post1 1.2.0.dev1 1.2.0a1.dev2 1.2.0rc1.post1.dev2 1.2.0+local 1.2.0+cu12.1 2024.1 latest";
+    let places = "1.2.0b 1.2.0b1x 1.2.0b1.x 1.2.0x1 1.2.0.post 1.2.0.dev 1.2.0.b 1.2.0post1.x 1.2.0+ 1.2.0+.x 1.2.0+a..b 1.2.0+a/b 1.2.0+a:b \
+        1.2.0b1/x 1.2.0rc1.. 1.2.0.dev1.post1 b1 .dev1 +local v evil evil.1 1-evil 1.2.0-1 git+https://h/x https://h/x 1.2.0+a@b 1!2 \
+        latest1 1.2.0b1.whl 1.2.0+x.zip ./1.2 1.2.0+..";
+    for head in ["uvx", "uv tool run", "uv tool install", "pipx run", "uvx --from"] {
+        let tail = if head.ends_with("from") { " x" } else { "" };
+        let calls = |sources: &str| -> Vec<String> {
+            sources.split_whitespace().map(|source| format!("{head} acme-x@{source}{tail}")).collect()
+        };
+        let (granted, refused) = (calls(versions), calls(places));
+        let (granted, refused): (Vec<&str>, Vec<&str>) =
+            (granted.iter().map(String::as_str).collect(), refused.iter().map(String::as_str).collect());
+        families(&[(&format!("{head} acme-*{tail}"), &granted, &refused)]);
+        families(&[(&format!("{head} acme-*{tail}"), &[&format!("{head} acme-x==1.2.0b1{tail}")], &[])]);
+    }
+    families(&[
+        ("uvx --with acme-* x", &[], &["uvx --with acme-x@1.2.0b1 x"]),
+        ("pip install acme-*", &["pip install acme-x==1.2.0b1"], &["pip install acme-x@1.2.0b1"]),
+    ]);
+}
+
 /// Nothing but the package manager reads them.
 #[test]
 fn a_star_stands_for_the_marks_of_versions_and_extras() {
