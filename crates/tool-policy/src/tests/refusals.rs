@@ -37,6 +37,16 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
     }
 }
 
+/// A star in a host stands for no dot, and the sentence says which rule does.
+#[test]
+fn a_refusal_of_a_host_says_which_rule_grants_it() {
+    for (rule, line) in [("ssh web-*", "ssh web-1.local"), ("ssh web-* uptime", "ssh web-1.local uptime")] {
+        let decision = start(&allowing(&[&format!("Bash({rule})")]), line).decision;
+        assert!(decision.reason.contains(&format!("the rule `Bash({line})` would be needed")), "{}", decision.reason);
+        grants(&allowing(&[&format!("Bash({line})")]), &[line]);
+    }
+}
+
 #[test]
 fn a_refusal_is_short_and_plain_whatever_the_agent_wrote() {
     let long = "x\u{1b}[31m\r\n\u{202e}".repeat(8_000);
