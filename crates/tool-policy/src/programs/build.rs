@@ -17,6 +17,9 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 const MODULES: Names =
     "add get i in install install-test it link ln pack r rb rebuild remove rm un uninstall unlink up update upgrade";
 
+/// Those that pnpm does in each package of a workspace, if it is told to.
+const OF_WORKSPACES: Names = "remove rm un uninstall up update upgrade";
+
 /// Subcommands that pass further operands to a script, or only show something.
 const SCRIPTS: Names = "audit bin config explain find fund help home info list ll login logout ls outdated ping prefix root rum run \
     run-script s search show start stop t test tst urn v version view whoami why";
@@ -88,7 +91,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: SCRIPTS,
         commanded: "explore",
         commands: CommandOperands::Specifiers,
-        anywhere_by: &[(MODULES, OF_MODULES)],
+        anywhere_by: &[(MODULES, OF_NPM)],
         options: Options {
             anywhere: SILENT,
             valued: "cache depth loglevel omit otp prefix registry tag userconfig workspace",
@@ -98,7 +101,7 @@ pub(super) const TABLE: &[Program] = &[
         ..runs(&["npm"])
     },
     // Behind a script's name their options are the script's.
-    pnpm(&["pnpm"], "F dir filter loglevel registry", &[(MODULES, OF_MODULES)]),
+    pnpm(&["pnpm"], "F dir filter loglevel registry", &[(OF_WORKSPACES, OF_ALL_PACKAGES), (MODULES, OF_MODULES)]),
     pnpm(&["yarn"], "cwd registry", &[("add", OF_YARN_ADD), (MODULES, OF_YARN)]),
     Program {
         subcommands: true,
@@ -130,10 +133,11 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "check config debug freeze hash help index inspect list search show",
         commands: CommandOperands::Specifiers,
         behind_at: &[("", BehindAt::Place)],
+        anywhere_by: &[("uninstall", Anywhere { flags: "qvy", switches: "quiet verbose yes", ..Anywhere::NONE })],
         options: Options {
             anywhere: Anywhere {
                 flags: "qUv",
-                switches: "quiet upgrade user verbose",
+                switches: "disable-pip-version-check no-cache-dir no-color no-deps no-input pre quiet upgrade user verbose",
                 printing: ("q", "quiet"),
                 ..Anywhere::NONE
             },
@@ -234,6 +238,7 @@ const PIP: HarmlessOptions = HarmlessOptions {
     bare: "break-system-packages disable-pip-version-check dry-run force-reinstall help ignore-installed local no-build-isolation \
         no-cache-dir no-color no-deps no-index no-input no-warn-script-location not-required outdated pre prefer-binary quiet \
         require-hashes require-virtualenv upgrade uptodate user verbose version y yes",
+    within: &[("uninstall", "y", "")],
     adding: "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url --requirement --target --trusted-host",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -335,6 +340,18 @@ const OF_MODULES: Anywhere = Anywhere {
     ..SILENT
 };
 
+const OF_NPM: Anywhere = Anywhere {
+    flags: "DESs",
+    switches: "no-audit no-fund no-progress offline prefer-offline quiet save save-dev save-exact save-prod silent",
+    ..SILENT
+};
+
+const OF_ALL_PACKAGES: Anywhere = Anywhere {
+    flags: "DErs",
+    switches: "no-audit no-fund offline prefer-offline quiet recursive save-dev save-exact silent",
+    ..SILENT
+};
+
 /// Yarn takes the word behind an option that it does not know as the option's value.
 const OF_YARN: Anywhere = Anywhere { switches: "frozen-lockfile offline silent", ..SILENT };
 
@@ -342,7 +359,7 @@ const OF_YARN_ADD: Anywhere = Anywhere { flags: "DEs", switches: "dev exact froz
 
 const OF_CRATES: Anywhere = Anywhere {
     flags: "qv",
-    switches: "all-features frozen locked no-default-features offline quiet verbose",
+    switches: "all-features build dev dry-run frozen locked no-default-features offline optional quiet verbose",
     ..Anywhere::NONE
 };
 
@@ -355,6 +372,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
+    within: &[(MODULES, "S", "no-progress save save-prod")],
     bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \
         no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline production quiet save save-bundle \
         save-dev save-exact save-optional save-peer save-prod silent strict-peer-deps verbose version workspaces yes",
@@ -365,6 +383,7 @@ const PNPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
         json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
         save-exact silent verbose version watch workspace workspaces yes",
+    within: &[(OF_WORKSPACES, "r", "")],
     bare: "O P W dev exact force frozen-lockfile g global ignore-scripts no-audit no-color no-frozen-lockfile no-fund optional peer prod \
         production save-dev save-exact save-optional save-peer save-prod yes",
     end: OptionsEnd::Passed("dlx exec run"),
@@ -394,6 +413,7 @@ const CARGO: HarmlessOptions = HarmlessOptions {
         offline package profile quiet release target test tests verbose version workspace",
     bare: "all all-features all-targets benches bins build debug dev doc examples f force frozen help keep-going lib locked \
         no-default-features no-deps no-fail-fast no-run offline optional quiet recursive release tests verbose version workspace",
+    within: &[("add remove rm", "", "build dev dry-run optional"), ("update", "", "dry-run")],
     adding: "-p --package",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",

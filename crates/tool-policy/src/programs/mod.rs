@@ -370,7 +370,7 @@ impl Anywhere {
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.flags.is_empty() && self.values.is_empty()
+        [self.flags, self.values, self.switches, self.pairs].iter().all(|names| names.is_empty())
     }
 
     /// Returns those that only change what is printed.

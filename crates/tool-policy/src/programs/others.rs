@@ -57,8 +57,8 @@ pub(super) const TABLE: &[Program] = &[
         anywhere_by: &[(
             "autoremove build-dep dist-upgrade download full-upgrade install purge reinstall remove satisfy upgrade",
             Anywhere {
-                flags: "qVy",
-                switches: "assume-yes fix-missing no-install-recommends no-upgrade only-upgrade quiet verbose-versions yes",
+                flags: "qsVy",
+                switches: "assume-yes dry-run fix-missing no-install-recommends no-upgrade only-upgrade quiet simulate verbose-versions yes",
                 ..Anywhere::NONE
             },
         )],
@@ -75,6 +75,12 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "api archive browse cancel checkout checks clone close comment commits delete develop diff disable download enable fork get \
             issues list lock login logout ls merge prs ready refresh rename reopen repos rerun review run set set-default status sync \
             token transfer unarchive unlock update-branch verify view watch",
+        anywhere_by: &[
+            ("issue-view pr-view", Anywhere { flags: "c", switches: "comments", ..Anywhere::NONE }),
+            ("pr-diff", Anywhere { switches: "name-only patch", ..Anywhere::NONE }),
+            ("run-view", Anywhere { switches: "exit-status log log-failed verbose", ..Anywhere::NONE }),
+            ("run-watch", Anywhere { switches: "exit-status", ..Anywhere::NONE }),
+        ],
         doing_more: &[("gist", "--"), ("repo", "-- :")],
         host_options: "--hostname",
         valued_by: &[("issue pr", "-B -H -m -p -r")],
@@ -94,7 +100,7 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "cat config deps desc doctor home info leaves list log ls outdated search update uses",
         anywhere_by: &[(
             "cleanup fetch info install link list pin reinstall uninstall unlink unpin upgrade",
-            Anywhere { flags: "qv", switches: "cask casks formula formulae quiet verbose", ..Anywhere::NONE },
+            Anywhere { flags: "qv", switches: "cask casks dry-run formula formulae quiet verbose", ..Anywhere::NONE },
         )],
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
@@ -127,6 +133,7 @@ pub(super) const TABLE: &[Program] = &[
             selectw send send-keys send-prefix show show-buffer show-environment show-messages show-options showb showenv showmsgs \
             start start-server swap-pane swap-window swapp swapw switch-client switchc unlink-window unlinkw",
         bare_by: switches::TMUX,
+        anywhere_by: &[("capture-pane capturep", Anywhere { flags: "eJNpq", ..Anywhere::NONE })],
         texts: "-n -s -x -y",
         commands: CommandOperands::Separated,
         options: Options::new(

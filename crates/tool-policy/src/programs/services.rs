@@ -1,7 +1,8 @@
 //! Containers, clusters, and the services of this machine.
 
 use super::{
-    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Options, OptionsEnd, Program, closed, switches,
+    Anywhere, Class, CommandOperands, ContainerOptions, HarmlessOptions, Names, Options, OptionsEnd, Program, closed,
+    switches,
 };
 
 /// A program that makes containers.
@@ -21,33 +22,7 @@ const fn containers(names: &'static [&'static str]) -> Program {
             ("logs service", "-n --since --tail --until"),
         ],
         bare_by: switches::CONTAINERS,
-        anywhere_by: &[
-            (
-                "compose-logs logs service-logs",
-                Anywhere {
-                    flags: "ft",
-                    values: "n",
-                    switches: "details follow no-log-prefix timestamps",
-                    valued: "since tail until",
-                    pairs: "since tail until",
-                    ..Anywhere::NONE
-                },
-            ),
-            (
-                "compose-up",
-                Anywhere {
-                    flags: "d",
-                    values: "t",
-                    switches: "build detach force-recreate no-build no-deps no-recreate no-start quiet-pull timestamps wait",
-                    ..Anywhere::NONE
-                },
-            ),
-            (
-                "compose-restart compose-stop restart stop",
-                Anywhere { values: "t", valued: "time timeout", pairs: "time timeout", ..Anywhere::NONE },
-            ),
-            ("compose-pull pull push", Anywhere { flags: "q", switches: "quiet", ..Anywhere::NONE }),
-        ],
+        anywhere_by: ANYWHERE,
         starts: Some("exec run"),
         terminal: Some(("exec run", "itT", "interactive tty")),
         own_operand: true,
@@ -59,6 +34,38 @@ const fn containers(names: &'static [&'static str]) -> Program {
         ..closed(Class::Runs, names, &CONTAINERS)
     }
 }
+
+/// Options of their subcommands that mean the same in every position.
+const ANYWHERE: &[(Names, Anywhere)] = &[
+    (
+        "compose-logs logs service-logs",
+        Anywhere {
+            flags: "ft",
+            values: "n",
+            switches: "details follow no-log-prefix timestamps",
+            valued: "since tail until",
+            pairs: "since tail until",
+            ..Anywhere::NONE
+        },
+    ),
+    (
+        "compose-up",
+        Anywhere {
+            flags: "d",
+            values: "t",
+            switches: "build detach force-recreate no-build no-deps no-recreate no-start quiet-pull timestamps wait",
+            ..Anywhere::NONE
+        },
+    ),
+    (
+        "compose-restart compose-stop restart stop",
+        Anywhere { values: "t", switches: "no-deps", valued: "time timeout", pairs: "time timeout", ..Anywhere::NONE },
+    ),
+    ("compose-build", Anywhere { flags: "q", switches: "no-cache quiet", ..Anywhere::NONE }),
+    ("compose-pull pull push", Anywhere { flags: "q", switches: "ignore-pull-failures quiet", ..Anywhere::NONE }),
+    ("container-inspect inspect", Anywhere { flags: "s", switches: "size", ..Anywhere::NONE }),
+    ("stats", Anywhere { switches: "no-stream no-trunc", ..Anywhere::NONE }),
+];
 
 pub(super) const TABLE: &[Program] = &[
     Program {
@@ -77,17 +84,33 @@ pub(super) const TABLE: &[Program] = &[
         unlike: "api-resources api-versions apply attach can-i completion cp current-context diff dump events explain get-clusters \
             get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
             replace set-cluster set-context set-credentials status use-context version view wait whoami",
-        anywhere_by: &[(
-            "logs",
-            Anywhere {
-                flags: "f",
-                values: "cn",
-                switches: "all-containers follow prefix timestamps",
-                valued: "container namespace since tail",
-                pairs: "container namespace since tail",
-                ..Anywhere::NONE
-            },
-        )],
+        anywhere_by: &[
+            (
+                "logs",
+                Anywhere {
+                    flags: "fp",
+                    values: "cn",
+                    switches: "all-containers follow prefix previous timestamps",
+                    valued: "container namespace since tail",
+                    pairs: "container namespace since tail",
+                    ..Anywhere::NONE
+                },
+            ),
+            (
+                "delete",
+                Anywhere { values: "n", switches: "ignore-not-found wait", valued: "namespace", ..Anywhere::NONE },
+            ),
+            (
+                "get",
+                Anywhere {
+                    values: "no",
+                    switches: "no-headers show-kind show-labels",
+                    valued: "namespace output",
+                    pairs: "output",
+                    ..Anywhere::NONE
+                },
+            ),
+        ],
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
         groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
         commanded: "create-cj create-cronjob create-deploy create-deployment create-job debug run",
@@ -228,10 +251,10 @@ const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
     flags: "alqr0123456789",
     values: "nopt",
     clusters: true,
-    long: "all failed full help lines no-legend no-pager no-wall output plain property quiet show-types state system type user \
+    long: "all failed full help lines no-ask-password no-block no-legend no-pager no-wall output plain property quiet show-types state system type user \
         value version",
-    switches: "all failed full no-legend no-pager no-wall plain quiet show-types system user value",
-    bare: "dry-run f force global no-ask-password no-block no-reload now runtime wait",
+    switches: "all failed full no-ask-password no-block no-legend no-pager no-wall plain quiet show-types system user value",
+    bare: "dry-run f force global no-reload now runtime wait",
     ..HarmlessOptions::NONE
 };
 

@@ -422,6 +422,26 @@ fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
         ("pnpm add acme-*", &["-D", "-E", "--save-dev"], "acme-x", "evil"),
         ("uv add acme-*", &["--dev", "-q"], "acme-x", "evil"),
         ("yarn add acme-*", &["-D", "--dev", "--exact"], "acme-x", "evil"),
+        ("apt install acme-*", &["-s", "--dry-run", "-sy"], "acme-x", "evil"),
+        ("brew upgrade acme-*", &["--dry-run"], "acme-x", "evil"),
+        ("cargo add acme-*", &["--dev", "--optional", "--dry-run"], "acme-x", "evil"),
+        ("cargo remove acme-*", &["--dev", "--build"], "acme-x", "evil"),
+        ("cargo update acme-*", &["--dry-run"], "acme-x", "evil"),
+        ("docker compose build web-*", &["--no-cache", "-q", "-q --no-cache"], "web-1", "db"),
+        ("docker compose pull web-*", &["--ignore-pull-failures"], "web-1", "db"),
+        ("docker compose restart web-*", &["--no-deps"], "web-1", "db"),
+        ("docker container inspect web-*", &["-s", "--size"], "web-1", "db"),
+        ("docker inspect web-*", &["-s", "--size"], "web-1", "db"),
+        ("docker stats web-*", &["--no-stream", "--no-trunc"], "web-1", "db"),
+        ("kubectl delete pod web-*", &["--wait", "--ignore-not-found"], "web-1", "db"),
+        ("kubectl get secret web-*", &["-o yaml", "-o=yaml", "--output json", "--no-headers"], "web-1", "db"),
+        ("npm install acme-*", &["-S", "--save", "--save-prod", "--no-progress"], "acme-x", "evil"),
+        ("npm uninstall acme-*", &["--save"], "acme-x", "evil"),
+        ("pip install acme-*", &["--no-cache-dir", "--no-deps", "--pre", "--no-input"], "acme-x", "evil"),
+        ("pip uninstall acme-*", &["-y", "--yes", "-qy"], "acme-x", "evil"),
+        ("pnpm remove acme-*", &["-r"], "acme-x", "evil"),
+        ("pnpm update acme-*", &["-r", "--recursive", "-D -r"], "acme-x", "evil"),
+        ("systemctl restart web-*", &["--no-block", "--no-ask-password", "-q --no-block"], "web-1", "db"),
     ] {
         let (head, _) = rule.rsplit_once(' ').unwrap();
         for option in options {
@@ -432,6 +452,40 @@ fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
         }
     }
     families(&[
+        ("gh issue view 1*", &["gh issue view -c 12", "gh issue view --comments 12"], &["gh issue view -w 12"]),
+        ("gh pr diff 1*", &["gh pr diff --name-only 12"], &["gh pr diff 2"]),
+        ("gh pr view 1*", &["gh pr view --comments 12"], &["gh pr view --web 12", "gh pr view --comments 2"]),
+        ("gh run view 1*", &["gh run view --log 12", "gh run view --log-failed 12"], &["gh run view -j 1 12"]),
+        ("gh run watch 1*", &["gh run watch --exit-status 12"], &["gh run watch --exit-status 2"]),
+        ("kubectl logs web-*", &["kubectl logs -p web-1", "kubectl logs --previous web-1"], &["kubectl logs -p db"]),
+        ("npm test *", &["npm test -s"], &["npm test --require x"]),
+        ("pnpm test *", &["pnpm test --watch"], &["pnpm test -r x", "pnpm test -P x", "pnpm test -S x"]),
+        (
+            "tmux capture-pane -t bot-*",
+            &["tmux capture-pane -p -t bot-1", "tmux capture-pane -pt bot-1", "tmux capture-pane -pJ -t bot-1"],
+            &["tmux capture-pane -p -t web", "tmux capture-pane -p -b x -t bot-1 web"],
+        ),
+        (
+            "cargo add acme-*",
+            &[],
+            &["cargo add --git x acme-x", "cargo add --path x acme-x", "cargo add --dev x acme-x"],
+        ),
+        (
+            "kubectl delete pod web-*",
+            &[],
+            &["kubectl delete pod --all web-1", "kubectl delete pod --force web-1", "kubectl delete pod --now web-1"],
+        ),
+        ("kubectl get pods web-*", &[], &["kubectl get pods -A web-1", "kubectl get pods --kubeconfig=x web-1"]),
+        ("systemctl enable web-*", &[], &["systemctl enable --now web-1"]),
+        (
+            "docker compose build web-*",
+            &[],
+            &[
+                "docker compose build --ssh default web-1",
+                "docker compose build --build-arg x=y db",
+                "docker compose build --push web-1",
+            ],
+        ),
         ("docker logs web-*", &["docker logs --tail 100 web-1", "docker logs -f -n 5 web-1"], &["docker logs -f db"]),
         ("docker compose logs web-*", &["docker compose logs -f --tail=5 web-1"], &["docker compose logs -f db"]),
         (
