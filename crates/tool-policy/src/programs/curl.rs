@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Program] = &[
     },
     // A file of names to ask for.
     Program::with(Class::Fetches, &["dig"], Options::new(&[steers("f", "f")], "bcfkmpqtxy")),
-    Program::new(Class::Fetches, &["host", "nslookup", "ping"]),
+    Program { host_of: Some(""), ..Program::new(Class::Fetches, &["host", "nslookup", "ping"]) },
 ];
 
 /// Options of one program, with those that go no further than a plain request.
