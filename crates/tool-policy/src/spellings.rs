@@ -64,7 +64,8 @@ fn with_line(entry: &Program, arguments: &[String]) -> Option<Vec<String>> {
     is_known.then(|| arguments[..from].iter().cloned().chain(parts).collect())
 }
 
-/// Returns the arguments of a program that starts another one, with the switches of that one behind its subcommand, and at the end.
+/// Returns the arguments of a program that starts another one, with the switches of that one behind its subcommand, and at the end,
+/// or without those for a terminal.
 fn behind_starter(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
     let starts = entry.starts == Some("") && !entry.own_operand && entry.joins_from.is_none();
     let at = match choice::first_operands(entry, arguments, 0)[..] {
@@ -72,6 +73,9 @@ fn behind_starter(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
         _ => return Vec::new(),
     };
     let (front, own) = (&arguments[..=at], &arguments[at + 1..]);
+    if let Some(own) = without_terminal(programs::by_base_name(&arguments[at]), own) {
+        return vec![[front, own.as_slice()].concat()];
+    }
     let Some((words, switches)) = apart::switches_apart(&arguments[at], own) else { return Vec::new() };
     let Some((subcommand, rest)) = words.split_first() else { return Vec::new() };
     let subcommand = std::slice::from_ref(subcommand);

@@ -94,6 +94,12 @@ fn a_command_in_a_container_may_have_a_terminal() {
             &["docker exec -it web-1 find . -name x"],
             &["docker exec -it web-1 find . -delete"],
         ),
+        (
+            "sudo docker exec web-1 find . *",
+            &["sudo docker exec -it web-1 find . -name x", "sudo docker exec web-1 find . -name x"],
+            &["sudo docker exec -it web-1 find . -delete", "sudo docker exec -it -u root web-1 find ."],
+        ),
+        ("sudo docker exec web-1 ls", &["sudo docker exec -it web-1 ls"], &["sudo -it docker exec web-1 ls"]),
         ("docker exec -it web-1 ls", &["docker exec -it web-1 ls"], &["docker exec web-1 ls -it"]),
         ("docker exec -e -it web-1 ls", &["docker exec -e -it web-1 ls"], &["docker exec -e web-1 ls"]),
         ("docker run --rm acme/x", &["docker run -it --rm acme/x"], &["docker run -it --rm -v /:/x acme/x"]),
