@@ -12,11 +12,29 @@ pub(super) fn others(words: &[String]) -> Vec<Vec<String>> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     let entry = programs::by_base_name(program);
     let spelled = with_message(entry, arguments)
-        .or_else(|| without_terminal(entry, arguments))
         .or_else(|| with_line(entry, arguments))
         .into_iter()
+        .chain(with_terminal(entry, arguments))
         .chain(behind_starter(entry, arguments));
-    spelled.map(|arguments| [std::slice::from_ref(program), arguments.as_slice()].concat()).collect()
+    spelled.map(|arguments| with_program(program, &arguments)).collect()
+}
+
+/// Returns the same for a denial: it also holds for a call that has an input or a terminal besides.
+pub(super) fn denied(words: &[String]) -> Vec<Vec<String>> {
+    let bare = words.split_first().and_then(|(program, arguments)| {
+        let entry = programs::by_base_name(program);
+        let own = || Terminal::of(entry, arguments).map(|terminal| terminal.with(&[]));
+        let behind = || {
+            let (front, started, own) = started(entry, arguments)?;
+            Some([front, &Terminal::of(programs::by_base_name(started), own)?.with(&[])].concat())
+        };
+        own().or_else(behind).map(|arguments| with_program(program, &arguments))
+    });
+    others(words).into_iter().chain(bare).collect()
+}
+
+fn with_program(program: &String, arguments: &[String]) -> Vec<String> {
+    [std::slice::from_ref(program), arguments].concat()
 }
 
 /// Returns the arguments of `git commit` with its message behind `-m`, if it is the first option besides those without a value.
@@ -34,18 +52,65 @@ fn with_message(entry: &Program, arguments: &[String]) -> Option<Vec<String>> {
     Some([front, &["-m".to_owned(), value.to_owned()], behind].concat())
 }
 
-/// Returns the arguments that start a command in a container without the options by which it has an input and a terminal.
-fn without_terminal(entry: &Program, arguments: &[String]) -> Option<Vec<String>> {
-    let (verbs, letters, long) = entry.terminal?;
-    let own = if entry.container.is_some() { containers::from_subcommand(entry, arguments) } else { arguments };
-    let (_, behind) = own.split_first().filter(|(verb, _)| programs::contains(verbs, verb))?;
-    let is_one = |word: &&String| match word.strip_prefix("--") {
-        Some(name) => programs::contains(long, name),
-        None => word.strip_prefix('-').is_some_and(|own| !own.is_empty() && own.chars().all(|c| letters.contains(c))),
-    };
-    let count = behind.iter().take_while(is_one).count();
-    let front = &arguments[..arguments.len() - behind.len()];
-    (count > 0).then(|| [front, &behind[count..]].concat())
+/// The arguments that start a command in a container, with the options by which it has an input and a terminal.
+struct Terminal<'a> {
+    front: &'a [String],
+    /// The letters of those options, each once.
+    given: String,
+    /// The long options with an input, and with a terminal.
+    long: (&'static str, &'static str),
+    rest: &'a [String],
+}
+
+impl<'a> Terminal<'a> {
+    /// Reads the arguments of a program. `None` if they have no such option right behind the subcommand.
+    fn of(entry: &Program, arguments: &'a [String]) -> Option<Self> {
+        let (verbs, letters, names) = entry.terminal?;
+        let long = names.split_once(' ')?;
+        let own = if entry.container.is_some() { containers::from_subcommand(entry, arguments) } else { arguments };
+        let (_, behind) = own.split_first().filter(|(verb, _)| programs::contains(verbs, verb))?;
+        let letters_of = |word: &'a String| match word.strip_prefix("--") {
+            Some(name) if name == long.0 => Some("i"),
+            Some(name) => (name == long.1).then_some("t"),
+            None => {
+                word.strip_prefix('-').filter(|own| !own.is_empty() && own.chars().all(|own| letters.contains(own)))
+            }
+        };
+        let words: Vec<&str> = behind.iter().map_while(letters_of).collect();
+        let given = letters.chars().filter(|letter| words.iter().any(|word| word.contains(*letter))).collect();
+        let front = &arguments[..arguments.len() - behind.len()];
+        (!words.is_empty()).then(|| Self { front, given, long, rest: &behind[words.len()..] })
+    }
+
+    /// Returns the arguments with other words for those options.
+    fn with(&self, words: &[String]) -> Vec<String> {
+        [self.front, words, self.rest].concat()
+    }
+
+    /// Returns the arguments in each spelling of the same options. A terminal alone may be missing. With an input the command reads what the
+    /// caller gives it, and with both it takes keys.
+    fn spellings(&self) -> Vec<Vec<String>> {
+        let (input, terminal) = (format!("--{}", self.long.0), format!("--{}", self.long.1));
+        let (inputs, terminals) = (["-i", &input], ["-t", &terminal]);
+        let words: Vec<Vec<&str>> = match self.given.as_str() {
+            "i" => inputs.map(|word| vec![word]).to_vec(),
+            "t" => terminals.map(|word| vec![word]).into_iter().chain([Vec::new()]).collect(),
+            "it" => {
+                let pairs =
+                    inputs.iter().flat_map(|i| terminals.iter().flat_map(move |t| [vec![*i, *t], vec![*t, *i]]));
+                pairs.chain([vec!["-it"], vec!["-ti"]]).collect()
+            }
+            _ => Vec::new(),
+        };
+        words
+            .into_iter()
+            .map(|words| self.with(&words.into_iter().map(ToOwned::to_owned).collect::<Vec<_>>()))
+            .collect()
+    }
+}
+
+fn with_terminal(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
+    Terminal::of(entry, arguments).map(|terminal| terminal.spellings()).unwrap_or_default()
 }
 
 /// Returns the arguments of a program that joins those behind a host to a line, with each word of that line on its own.
@@ -64,19 +129,23 @@ fn with_line(entry: &Program, arguments: &[String]) -> Option<Vec<String>> {
     is_known.then(|| arguments[..from].iter().cloned().chain(parts).collect())
 }
 
-/// Returns the arguments of a program that starts another one, with the switches of that one behind its subcommand, and at the end,
-/// or without those for a terminal.
-fn behind_starter(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
+/// Returns the arguments of a program that starts another one: those up to that one, its name, and its own.
+fn started<'a>(entry: &Program, arguments: &'a [String]) -> Option<(&'a [String], &'a str, &'a [String])> {
     let starts = entry.starts == Some("") && !entry.own_operand && entry.joins_from.is_none();
-    let at = match choice::first_operands(entry, arguments, 0)[..] {
-        [at] if starts => at,
-        _ => return Vec::new(),
-    };
-    let (front, own) = (&arguments[..=at], &arguments[at + 1..]);
-    if let Some(own) = without_terminal(programs::by_base_name(&arguments[at]), own) {
-        return vec![[front, own.as_slice()].concat()];
+    match choice::first_operands(entry, arguments, 0)[..] {
+        [at] if starts => Some((&arguments[..=at], &arguments[at], &arguments[at + 1..])),
+        _ => None,
     }
-    let Some((words, switches)) = apart::switches_apart(&arguments[at], own) else { return Vec::new() };
+}
+
+/// Returns the arguments of a program that starts another one, with the switches of that one behind its subcommand, and at the end,
+/// or with other words for its terminal.
+fn behind_starter(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
+    let Some((front, program, own)) = started(entry, arguments) else { return Vec::new() };
+    if let Some(terminal) = Terminal::of(programs::by_base_name(program), own) {
+        return terminal.spellings().into_iter().map(|own| [front, own.as_slice()].concat()).collect();
+    }
+    let Some((words, switches)) = apart::switches_apart(program, own) else { return Vec::new() };
     let Some((subcommand, rest)) = words.split_first() else { return Vec::new() };
     let subcommand = std::slice::from_ref(subcommand);
     vec![[front, subcommand, &switches, rest].concat(), [front, subcommand, rest, &switches].concat()]

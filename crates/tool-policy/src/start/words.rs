@@ -67,7 +67,7 @@ impl<'a> StartWords<'a> {
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
         denying.extend(git::aliased(words).map(|words| loose(&joined(&words))));
-        denying.extend(spellings::others(words).iter().map(|words| loose(&joined(words))));
+        denying.extend(spellings::denied(words).iter().map(|words| loose(&joined(words))));
         let apart = match &fetch {
             Some(call) => Some(([&[program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone())),
             None => harmless_apart(program, own_arguments),

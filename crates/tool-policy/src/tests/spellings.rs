@@ -54,8 +54,9 @@ fn switches_of_apt_and_cargo_stand_in_front_of_the_subcommand() {
     ]);
 }
 
+/// With an input it reads what the caller gives it: code, for a shell.
 #[test]
-fn a_command_in_a_container_may_have_a_terminal() {
+fn a_command_in_a_container_may_have_a_terminal_and_no_input() {
     for (head, tail) in [
         ("docker compose exec", "web-1 ls -l"),
         ("docker container exec", "web-1 ls -l"),
@@ -64,49 +65,101 @@ fn a_command_in_a_container_may_have_a_terminal() {
         ("kubectl exec", "web-1 -- ls -l"),
         ("podman exec", "web-1 ls -l"),
     ] {
-        let is_plain = !head.contains("-u");
         let exec = head.trim_end_matches(" -u bot");
-        let user = if is_plain { "" } else { " -u bot" };
-        let tty = if head.starts_with("kubectl") { "--stdin" } else { "--interactive" };
-        let granted =
-            ["-it", "-ti", "-i -t", "-t", tty, "--tty -i"].map(|option| format!("{exec} {option}{user} {tail}"));
-        let refused = ["-it --privileged", "-itd", "-it -u root", "-it -e LD_PRELOAD=x", "-itu root", "-it -- x"]
-            .map(|option| format!("{exec} {option}{user} {}", tail.replace("-l", "-R")));
-        let refused = refused.each_ref().map(String::as_str);
-        for rule in [tail.to_owned(), tail.replace("-l", "*")] {
-            let others: &[&str] = if rule == tail { &refused } else { &refused[..3] };
-            families(&[(&format!("{head} {rule}"), &granted.each_ref().map(String::as_str), others)]);
+        let user = if head == exec { "" } else { " -u bot" };
+        let input = if head.starts_with("kubectl") { "--stdin" } else { "--interactive" };
+        let with = |options: &[&str]| -> Vec<String> {
+            options.iter().map(|option| format!("{exec} {option}{user} {tail}")).collect()
+        };
+        let both =
+            with(&["-it", "-ti", "-i -t", "-t -i", "--tty -i", &format!("-t {input}"), &format!("{input} --tty")]);
+        let alone = with(&["-i", input]);
+        let terminal = with(&["-t", "--tty", "-t -t"]);
+        let refused = [
+            "-T",
+            "-iT",
+            "-it --privileged",
+            "-t --privileged",
+            "-td",
+            "-t -u root",
+            "-t -e LD_PRELOAD=x",
+            "-tu root",
+            "-t -- x",
+        ];
+        let refused = with(&refused).into_iter().chain(both.clone()).chain(alone.clone()).collect::<Vec<_>>();
+        for rule in [format!("{head} {tail}"), format!("{head} {}", tail.replace("-l", "*"))] {
+            families(&[(&rule, &texts(&terminal), &texts(&refused))]);
         }
+        let none = format!("{exec}{user} {tail}");
+        let (one, two) = ([none.clone()], [alone.clone(), terminal, vec![none]].concat());
+        for rule in &both {
+            families(&[(rule, &texts(&both), &texts(&two))]);
+        }
+        for rule in &alone {
+            families(&[(rule, &texts(&alone), &texts(&[both.as_slice(), one.as_slice()].concat()))]);
+        }
+    }
+    let inputs = |head: &str, tail: &str| {
+        ["-i", "-it", "-ti", "-t -i", "--interactive"].map(|given| format!("{head} {given} {tail}"))
+    };
+    for (head, tail) in [
+        ("docker compose exec", "web-1 sh"),
+        ("docker exec", "web-1 bash -l"),
+        ("docker exec", "web-1 psql -U app shop"),
+        ("docker exec", "web-1 sh"),
+        ("docker exec", "web-1 tee /srv/x"),
+        ("docker run", "--rm alpine"),
+        ("docker run", "acme/x python3"),
+        ("podman exec", "web-1 sh"),
+        ("sudo docker exec", "web-1 sh"),
+        ("sudo docker run", "alpine"),
+    ] {
+        families(&[(&format!("{head} {tail}"), &[&format!("{head} {tail}")], &texts(&inputs(head, tail)))]);
     }
     families(&[
         (
             "docker exec web-*",
-            &["docker exec -it web-1 ls", "docker exec -i -t web-1 ls"],
-            &["docker exec -it db ls", "docker exec -it -u root web-1 ls", "docker exec -it --privileged web-1 ls"],
+            &["docker exec -t web-1 ls"],
+            &["docker exec -it web-1 sh", "docker exec -t db ls", "docker exec -t --privileged web-1 ls"],
         ),
         (
             "docker exec web-* ls",
-            &["docker exec -it web-1 ls"],
-            &["docker exec -it web-1 rm ls", "docker exec -it web-1 id"],
+            &["docker exec -t web-1 ls"],
+            &["docker exec -t web-1 rm ls", "docker exec -t web-1 id", "docker exec -i web-1 ls"],
         ),
         (
             "docker exec web-1 find . *",
-            &["docker exec -it web-1 find . -name x"],
-            &["docker exec -it web-1 find . -delete"],
+            &["docker exec -t web-1 find . -name x"],
+            &["docker exec -t web-1 find . -delete", "docker exec -it web-1 find . -name x"],
         ),
         (
             "sudo docker exec web-1 find . *",
-            &["sudo docker exec -it web-1 find . -name x", "sudo docker exec web-1 find . -name x"],
-            &["sudo docker exec -it web-1 find . -delete", "sudo docker exec -it -u root web-1 find ."],
+            &["sudo docker exec -t web-1 find . -name x", "sudo docker exec web-1 find . -name x"],
+            &["sudo docker exec -t web-1 find . -delete", "sudo docker exec -t -u root web-1 find ."],
         ),
-        ("sudo docker exec web-1 ls", &["sudo docker exec -it web-1 ls"], &["sudo -it docker exec web-1 ls"]),
+        ("sudo docker exec web-1 ls", &["sudo docker exec -t web-1 ls"], &["sudo -t docker exec web-1 ls"]),
         ("docker exec -it web-1 ls", &["docker exec -it web-1 ls"], &["docker exec web-1 ls -it"]),
         ("docker exec -e -it web-1 ls", &["docker exec -e -it web-1 ls"], &["docker exec -e web-1 ls"]),
-        ("docker run --rm acme/x", &["docker run -it --rm acme/x"], &["docker run -it --rm -v /:/x acme/x"]),
-        ("docker cp web:x y", &[], &["docker cp -it web:x y"]),
+        ("docker run --rm acme/x", &["docker run -t --rm acme/x"], &["docker run -t --rm -v /:/x acme/x"]),
+        ("docker run --rm acme/*", &["docker run -t --rm acme/x"], &["docker run -i --rm acme/x"]),
+        ("docker exec * sh", &["docker exec web-1 sh"], &["docker exec -i web-1 sh"]),
+        ("docker cp web:x y", &[], &["docker cp -t web:x y"]),
+        ("kubectl exec web-1 -- sh", &[], &["kubectl exec -i web-1 -- sh", "kubectl exec --stdin web-1 -- sh"]),
     ]);
     let deny = denying(&["Bash(docker exec web-1 rm *)"]);
-    denies(&deny, &["docker exec -it web-1 rm x", "docker exec web-1 rm x"]);
+    denies(
+        &deny,
+        &[
+            "docker exec -it web-1 rm x",
+            "docker exec -i -T web-1 rm x",
+            "docker exec -t web-1 rm x",
+            "docker exec web-1 rm x",
+        ],
+    );
+}
+
+fn texts(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(String::as_str).collect()
 }
 
 #[test]
