@@ -120,7 +120,7 @@ fn harmless_in(known: &Anywhere, word: &str) -> Option<(Vec<String>, bool)> {
 }
 
 /// Splits the letters at the beginning of a cluster from its other options: `-am` is `-a -m`.
-fn split(known: &Anywhere, word: &str) -> (Vec<String>, String) {
+pub(super) fn split(known: &Anywhere, word: &str) -> (Vec<String>, String) {
     let cluster = word.strip_prefix('-').filter(|cluster| !cluster.starts_with('-')).unwrap_or_default();
     let others = cluster.trim_start_matches(|letter| known.flags.contains(letter));
     let flags = &cluster[..cluster.len() - others.len()];

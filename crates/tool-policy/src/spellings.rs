@@ -12,11 +12,12 @@ pub(super) fn others(words: &[String]) -> Vec<Vec<String>> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     let entry = programs::by_base_name(program);
     let spelled = with_message(entry, arguments)
-        .or_else(|| with_line(entry, arguments))
+        .unwrap_or_default()
         .into_iter()
+        .chain(with_line(entry, arguments))
         .chain(with_terminal(entry, arguments))
         .chain(behind_starter(entry, arguments));
-    spelled.map(|arguments| with_program(program, &arguments)).collect()
+    spelled.map(|arguments| with_program(program, &arguments)).filter(|spelled| spelled != words).collect()
 }
 
 /// Returns the same for a denial: it also holds for a call that has an input or a terminal besides.
@@ -37,19 +38,29 @@ fn with_program(program: &String, arguments: &[String]) -> Vec<String> {
     [std::slice::from_ref(program), arguments].concat()
 }
 
-/// Returns the arguments of `git commit` with its message behind `-m`, if it is the first option besides those without a value.
-fn with_message(entry: &Program, arguments: &[String]) -> Option<Vec<String>> {
+/// Returns the arguments of `git commit` with each spelling of its message, if that is the first option besides those without a value.
+fn with_message(entry: &Program, arguments: &[String]) -> Option<Vec<Vec<String>>> {
     let own = if entry.is_git() { git::from_subcommand(arguments) } else { &[] };
     let (_, rest) = own.split_first().filter(|(subcommand, _)| *subcommand == "commit")?;
     let known = &git::options(Some("commit")).anywhere;
     let at = rest.iter().position(|word| !apart::is_switch(known, word))?;
     let (front, behind) = (&arguments[..arguments.len() - rest.len() + at], &rest[at + 1..]);
-    let (value, behind) = match rest[at].strip_prefix("--message") {
+    // `-am x`
+    let (switches, given) = apart::split(known, &rest[at]);
+    let (value, behind) = match given.strip_prefix("--message").or_else(|| given.strip_prefix("-m")) {
         Some("") => (behind.first()?.as_str(), &behind[1..]),
-        Some(value) => (value.strip_prefix('=')?, behind),
-        None => (rest[at].strip_prefix("-m").filter(|value| !value.is_empty())?, behind),
+        Some(value) if given.starts_with("--") => (value.strip_prefix('=')?, behind),
+        value => (value?, behind),
     };
-    Some([front, &["-m".to_owned(), value.to_owned()], behind].concat())
+    let spelled = [
+        vec!["-m".to_owned(), value.to_owned()],
+        vec!["--message".to_owned(), value.to_owned()],
+        vec![format!("--message={value}")],
+        vec![format!("-m{value}")],
+    ];
+    // `-m` and nothing has the next word for its value.
+    let spelled = spelled.into_iter().filter(|words| words[0] != "-m" || words.len() > 1);
+    Some(spelled.map(|message| [front, &switches, &message, behind].concat()).collect())
 }
 
 /// The arguments that start a command in a container, with the options by which it has an input and a terminal.

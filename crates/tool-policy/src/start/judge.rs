@@ -206,7 +206,7 @@ fn widest<'a>(
 ) -> (Option<(&'a Rule, Rights)>, Option<Refusal>) {
     let spelled = spellings::others(start.words);
     let spelled: Vec<StartWords<'_>> =
-        spelled.iter().map(|words| StartWords::new(words, context.asked.cwd, context.application)).collect();
+        spelled.iter().map(|words| StartWords::as_spelled(words, context.asked.cwd, context.application)).collect();
     let (mut best, mut refusal): (Option<(&Rule, Rights)>, _) = (None, None);
     let starts = |rule| std::iter::once(start).chain(&spelled).map(move |one| (rule, one));
     for (rule, one) in rules.iter().copied().flat_map(starts) {

@@ -46,6 +46,16 @@ pub(crate) struct StartWords<'a> {
 impl<'a> StartWords<'a> {
     /// Parses words, of which there must be at least one.
     pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
+        let mut start = Self::as_spelled(words, cwd, application);
+        for other in spellings::denied(words) {
+            let other = StartWords::as_spelled(&other, cwd, application).denying;
+            start.denying.extend(other);
+        }
+        start
+    }
+
+    /// The same without the forms of its other spellings.
+    pub fn as_spelled(words: &'a [String], cwd: &Path, application: &Application) -> Self {
         let program = words.first().map_or("", String::as_str);
         let arguments = words.get(1..).unwrap_or_default();
         let own = application.canonical(words, false);
@@ -67,7 +77,6 @@ impl<'a> StartWords<'a> {
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
         denying.extend(git::aliased(words).map(|words| loose(&joined(&words))));
-        denying.extend(spellings::denied(words).iter().map(|words| loose(&joined(words))));
         let apart = match &fetch {
             Some(call) => Some(([&[program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone())),
             None => harmless_apart(program, own_arguments),

@@ -241,3 +241,71 @@ fn the_line_of_ssh_may_be_in_quotes() {
     ]);
     denies(&denying(&["Bash(ssh web-1 rm *)"]), &["ssh web-1 rm␣x"]);
 }
+
+/// Whatever spelling a rule grants, a denial of another one holds for it.
+#[test]
+fn a_denial_reads_every_spelling_that_a_rule_grants() {
+    let commits = [
+        "git --no-pager commit --message=wip",
+        "git -C sub commit --message wip",
+        "git -C sub commit --message=wip",
+        "git -C sub commit -a --message=wip",
+        "git -C sub commit -mwip",
+        "git commit --message=wip",
+        "git commit --message=wip -q",
+        "git commit -a --message wip",
+        "git commit -a --message=wip",
+        "git commit -a -m wip",
+        "git commit -am wip",
+        "git commit -amwip",
+        "git commit -mwip",
+        "git commit -q -mwip",
+    ];
+    for denial in [
+        "git commit -m wip*",
+        "git commit --message=wip*",
+        "git commit --message wip*",
+        "git commit -mwip*",
+        "git commit -m *",
+    ] {
+        for allow in ["git commit -m *", "git commit *", "git *"] {
+            let allow = format!("Bash({allow})");
+            let policy = with(&[&allow], &[&format!("Bash({denial})")]);
+            denies(&policy, &commits);
+            grants(&allowing(&[&allow]), &["git commit -m fix"]);
+        }
+    }
+    grants(
+        &with(&["Bash(git commit -m *)"], &["Bash(git commit -m wip*)"]),
+        &["git commit --message=fix", "git commit -m fix"],
+    );
+    let orders = ["-it", "-ti", "-i -t", "-t -i", "--tty --interactive", "-i --tty"];
+    for denial in orders {
+        let deny = format!("Bash(docker exec {denial} *)");
+        let policy = with(
+            &["Bash(docker exec *)", "Bash(sudo docker exec *)"],
+            &[&deny, &format!("Bash(sudo docker exec {denial} *)")],
+        );
+        for call in orders {
+            denies(&policy, &[&format!("docker exec {call} web-1 x"), &format!("sudo docker exec {call} web-1 x")]);
+        }
+        grants(&policy, &["docker exec web-1 x"]);
+    }
+    let policy = with(&["Bash(docker exec *)"], &["Bash(docker exec -i *)"]);
+    denies(&policy, &["docker exec -i web-1 x", "docker exec --interactive web-1 x"]);
+    let policy = with(&["Bash(apt *)", "Bash(sudo apt *)"], &["Bash(apt install *)", "Bash(sudo apt install *)"]);
+    denies(&policy, &["apt -y install x", "apt install -y x", "sudo apt -y install x", "sudo apt install x -y"]);
+    let policy = with(&["Bash(ssh web-1 *)"], &["Bash(ssh web-1 git commit -m wip*)", "Bash(ssh web-1 rm *)"]);
+    denies(&policy, &["ssh web-1 rm␣x", "ssh web-1 rm x", "ssh web-1 git␣commit␣-m␣wip"]);
+}
+
+fn with(allow: &[&str], deny: &[&str]) -> Policy {
+    let agent = AgentRules {
+        name: "a".into(),
+        tools: None,
+        disallowed: patterns(deny),
+        read_only: false,
+        permission_mode: PermissionMode::Default,
+    };
+    allowing(allow).as_agent(&agent)
+}
