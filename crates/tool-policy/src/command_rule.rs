@@ -664,12 +664,6 @@ impl CommandRule {
         start.denying.iter().any(|text| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text)))
     }
 
-    /// Returns whether a star before its end stands for whole words, which are judged by the place where a call has them.
-    pub(super) fn leaves_words_open(&self) -> bool {
-        let before = self.words.split_last().map_or(&[][..], |(_, before)| before);
-        before.iter().any(|word| word.trim_matches(STAR).is_empty())
-    }
-
     /// Returns whether matching the rule searches the whole command.
     pub(super) fn searches(&self) -> bool {
         self.granting.searches()

@@ -211,8 +211,7 @@ fn widest<'a>(
     let starts = |rule| std::iter::once(start).chain(&spelled).map(move |one| (rule, one));
     for (rule, one) in rules.iter().copied().flat_map(starts) {
         let Matcher::Command(pattern) = &rule.matcher else { continue };
-        let is_other = !std::ptr::eq(one, start);
-        if !pattern.matches(one) || (is_other && pattern.leaves_words_open()) {
+        if !pattern.matches(one) {
             continue;
         }
         if programs::known(start.program).class == Class::Wrapper && !pattern.names_script() {

@@ -123,6 +123,58 @@ const PATTERNS: &[&str] = &[
     "*",
 ];
 
+/// Programs with their subcommands, and words behind them, of which calls have several spellings.
+const SPELLED_HEADS: &[&str] =
+    &["docker exec", "docker run", "git commit", "kubectl exec", "ssh", "sudo apt", "sudo docker exec", "apt", "cargo"];
+
+const SPELLED_WORDS: &[&str] = &[
+    "web-1",
+    "sh",
+    "uptime -p",
+    "-t",
+    "-it",
+    "-i",
+    "-m",
+    "--message=x",
+    "-mx",
+    "--",
+    "ls",
+    "-y",
+    "install",
+    "acme-x",
+    "-a",
+    "cp",
+    "notes.md",
+];
+
+/// Returns a call, and the same with one of its words in another spelling, left out, or joined with the next one.
+fn respelled(call: &[String]) -> Vec<Vec<String>> {
+    const OTHERS: &[(&str, &[&str])] = &[
+        ("-i", &["--interactive", "--stdin", "-it"]),
+        ("-it", &["-ti", "-i -t", "-t -i", "-t", "-i"]),
+        ("-m x", &["--message=x", "-mx"]),
+        ("-mx", &["--message=x", "-m x"]),
+        ("-t", &["--tty", "-it"]),
+        ("--message=x", &["-m x", "-mx", "--message x"]),
+        ("apt", &["apt -y"]),
+        ("exec", &["exec -t", "exec -i", "exec -it"]),
+        ("run", &["run -t", "run -i"]),
+    ];
+    let with = |at: usize, count: usize, words: Vec<String>| [&call[..at], &words, &call[at + count..]].concat();
+    let mut found = vec![call.to_vec()];
+    for (at, word) in call.iter().enumerate() {
+        found.push(with(at, 1, Vec::new()));
+        for (_, others) in OTHERS.iter().filter(|(own, _)| own == word) {
+            found.extend(others.iter().map(|other| with(at, 1, other.split(' ').map(ToOwned::to_owned).collect())));
+        }
+        if let Some(next) = call.get(at + 1) {
+            found.push(with(at, 2, vec![format!("{word} {next}")]));
+            found.push(with(at, 2, vec![next.clone(), word.clone()]));
+        }
+    }
+    found
+}
+
 fn argvs() -> impl Strategy<Value = Vec<String>> {
     let word = prop_oneof![8 => select(WORDS).prop_map(ToOwned::to_owned), 1 => any::<String>()];
     prop_oneof![
@@ -235,6 +287,34 @@ proptest! {
         if BOT.covers(&outer, &inner) {
             let (above, below) = (run(&allowing(&[parent]), &start), run(&allowing(&[child]), &start));
             prop_assert!(is_within(&below.location, &above.location), "{start:?}: {parent} {:?}, {child} {:?}", above.location, below.location);
+        }
+    }
+
+    /// The same for calls that have several spellings, and rules that match some of them.
+    #[test]
+    fn what_one_rule_covers_it_grants_in_every_spelling(
+        head in select(SPELLED_HEADS), words in vec(select(SPELLED_WORDS), 1..5), stars in vec(0_usize..6, 0..3),
+        calls in vec((select(SPELLED_HEADS), vec(select(SPELLED_WORDS), 0..5)), 4),
+    ) {
+        let child = [vec![head], words.clone()].concat();
+        let mut parent = child.clone();
+        for at in stars {
+            parent[1 + at % words.len()] = "*";
+        }
+        let rule = |words: &[&str]| {
+            let quote = |word: &&str| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() };
+            format!("Bash({head} {})", words[1..].iter().map(quote).collect::<Vec<_>>().join(" "))
+        };
+        let (parent, child_rule) = (rule(&parent), rule(&child));
+        let (outer, inner) = (ToolPattern::parse(&parent), ToolPattern::parse(&child_rule));
+        if let (Ok(outer), Ok(inner)) = (outer, inner) && BOT.covers(&outer, &inner) {
+            let others = calls.into_iter().map(|(head, words)| [vec![head], words].concat());
+            let split = |words: &[&str]| words.iter().flat_map(|word| word.split(' ')).map(ToOwned::to_owned).collect::<Vec<String>>();
+            for argv in respelled(&split(&child)).into_iter().chain(others.map(|words| split(&words))) {
+                let start = (argv, WORK, None);
+                let (above, below) = (run(&allowing(&[&parent]), &start), run(&allowing(&[&child_rule]), &start));
+                prop_assert!(is_within(&below.location, &above.location), "{start:?}: {parent} {:?}, {child_rule} {:?}", above.location, below.location);
+            }
         }
     }
 

@@ -309,3 +309,26 @@ fn with(allow: &[&str], deny: &[&str]) -> Policy {
     };
     allowing(allow).as_agent(&agent)
 }
+
+/// Else a rule that it covers would grant more than it.
+#[test]
+fn a_rule_with_a_star_in_its_middle_grants_other_spellings_too() {
+    families(&[
+        (
+            "docker exec * ls",
+            &["docker exec -t web-1 ls", "docker exec web-1 ls"],
+            &["docker exec -it web-1 ls", "docker exec -i web-1 ls", "docker exec -t web-1 rm ls"],
+        ),
+        (
+            "git commit -m * notes.md",
+            &["git commit --message=x notes.md", "git commit -mx notes.md"],
+            &["git commit --message=x todo.md", "git commit --message=x --amend notes.md"],
+        ),
+        (
+            "ssh * uptime -p",
+            &["ssh web-1 uptime␣-p"],
+            &["ssh web-1 id␣uptime␣-p", "ssh web-1␣uptime -p", "ssh web-1 id;uptime␣-p", "ssh -v␣-x web-1 uptime␣-p"],
+        ),
+        ("ssh web-1 cp * /srv/x", &["ssh web-1 cp␣a␣/srv/x"], &["ssh web-1 cp␣a␣b␣/srv/x", "ssh web-1 rm␣a␣/srv/x"]),
+    ]);
+}
