@@ -421,6 +421,7 @@ impl CommandRule {
         let word = further::other(entry, self.arguments(), arguments, || self.only_reads())
             .or_else(|| further::from_elsewhere(entry, self.arguments(), arguments))
             .or_else(|| operands::context_on_input(entry, self.arguments(), arguments))
+            .or_else(|| hosts::further(entry, self.arguments(), arguments))
             .filter(|_| is_own)?;
         let last = self.arguments().last().map_or("", String::as_str);
         Some(format!("`{}` does not stand for `{}`", clipped(&last.replace(STAR, "*")), clipped(word)))

@@ -217,13 +217,51 @@ pub(super) fn stays_in_host(star: &StarInWord<'_>) -> bool {
 
 /// Returns the same for the first operand of a program, or that of a subcommand.
 pub(super) fn stays_in_operand(program: &Program, star: &StarInWord<'_>) -> bool {
-    if program.commands != CommandOperands::Sources {
-        return stays_in_host(star);
+    match program.commands {
+        CommandOperands::Sources => stays_in_package(star),
+        CommandOperands::Hosts | CommandOperands::OneHost => is_only_host(star) && stays_in_host(star),
+        _ => stays_in_host(star),
     }
+}
+
+/// Returns whether a star in a package of `go` stays in the host that the rule gives it.
+fn stays_in_package(star: &StarInWord<'_>) -> bool {
     let is_file = [star.behind, star.stands_for].iter().any(|end| end.ends_with(".go"));
     // Behind a package is its version, whose dots are not the host's.
     let behind = star.behind.split('@').next().unwrap_or_default();
-    (is_file && !star.stands_for.contains(['/', BREAK])) || stays_in_host(&StarInWord { behind, ..*star })
+    if is_file && !star.stands_for.contains(['/', BREAK]) {
+        return true;
+    }
+    // With more of the name behind it, what is in front of a slash would be another host.
+    let leaves = !behind.is_empty()
+        && !star.before.contains('/')
+        && star.stands_for.contains(['/', ':', '@', '\\', '?', '#', BREAK]);
+    !leaves && stays_in_host(&StarInWord { behind, ..*star })
+}
+
+/// Returns whether a star in a host stands for a part of its name alone: no path, port, user or further address.
+fn is_only_host(star: &StarInWord<'_>) -> bool {
+    let name = star.before.split_once("://").map_or(star.before, |(_, name)| name);
+    name.contains(['/', ':']) || star.stands_for.chars().all(|letter| is_of_label(letter) || letter == '.')
+}
+
+/// Returns the first word behind the host of a call that may be a further one, if the rule ends in a star within its host (`ping web-*`).
+/// Options may stand there, and numbers that are the value of one.
+pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
+    let ends_within = rule.last().is_some_and(|last| last.contains(STAR) && !last.trim_matches(STAR).is_empty());
+    let is_number = |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let takes_options = !program.options.values.is_empty();
+    let behind = call.get(rule.len()..).filter(|_| program.commands == CommandOperands::OneHost && ends_within);
+    let mut words = behind.unwrap_or_default().iter().peekable();
+    while let Some(word) = words.next() {
+        let is_option = takes_options && word.starts_with('-') && word != "--";
+        let lacks_value =
+            word.len() == 2 && program.options.takes_next(word) && words.next_if(|next| is_number(next)).is_none();
+        if !is_option || lacks_value {
+            return Some(word);
+        }
+    }
+    None
 }
 
 /// Returns the indices of a rule's words that may be a host: the first operand, or those of a subcommand.

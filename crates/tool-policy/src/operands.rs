@@ -24,12 +24,12 @@ pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let is_command = |word: &str| match program.commands {
         // Those are found by their position.
-        CommandOperands::None | CommandOperands::Code | CommandOperands::Sources => false,
-        CommandOperands::Opened => {
-            let word = word.trim();
-            let begin = word.trim_start_matches('+');
-            begin.starts_with(['|', '<', '>']) || word.ends_with('|')
-        }
+        CommandOperands::None
+        | CommandOperands::Code
+        | CommandOperands::Hosts
+        | CommandOperands::OneHost
+        | CommandOperands::Sources => false,
+        CommandOperands::Opened => is_opened(word.trim()),
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
@@ -82,6 +82,11 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
+}
+
+/// Returns whether `open` of Perl takes a word for a command.
+fn is_opened(word: &str) -> bool {
+    word.trim_start_matches('+').starts_with(['|', '<', '>']) || word.ends_with('|')
 }
 
 /// Returns the files of code of which `go run` makes a program: those next to each other.

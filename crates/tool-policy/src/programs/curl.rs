@@ -1,7 +1,17 @@
 //! Programs that connect to hosts. Only a few known options of `curl` and `wget` are harmless. A rule must spell every
 //! other one.
 
-use super::{Class, Names, Options, Program, Syntax, steers};
+use super::{Class, CommandOperands, Names, Options, Program, Syntax, steers};
+
+/// A program that asks for the host in its first operand. `values`: letters whose value may be a number behind the host.
+const fn asks(names: &'static [&'static str], values: &'static str) -> Program {
+    Program {
+        host_of: Some(""),
+        commands: CommandOperands::OneHost,
+        options: Options::new(&[], values),
+        ..Program::new(Class::Fetches, names)
+    }
+}
 
 pub(super) const TABLE: &[Program] = &[
     Program {
@@ -21,7 +31,8 @@ pub(super) const TABLE: &[Program] = &[
     },
     // A file of names to ask for.
     Program::with(Class::Fetches, &["dig"], Options::new(&[steers("f", "f")], "bcfkmpqtxy")),
-    Program { host_of: Some(""), ..Program::new(Class::Fetches, &["host", "nslookup", "ping"]) },
+    asks(&["host", "nslookup"], ""),
+    asks(&["ping"], "ciswW"),
 ];
 
 /// Options of one program, with those that go no further than a plain request.

@@ -208,6 +208,10 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `go run`: files of code next to each other, of which the program is made.
     Sources,
+    /// For `ftp` and the like: a host, which may be taken for a place on it (`HOST:PATH`).
+    Hosts,
+    /// For `ping`: a host, and each further operand is one, too, or a server that is asked about it.
+    OneHost,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
     /// For `openssl` and `nix`: an address or a library in the place of a file, as an option's value, too.

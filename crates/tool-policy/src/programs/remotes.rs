@@ -4,7 +4,12 @@ use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Progra
 
 /// A program that connects to the host in its first operand. `values`: see [`Options::values`].
 const fn connects(names: &'static [&'static str], harmless: &'static HarmlessOptions, values: &'static str) -> Program {
-    Program { host_of: Some(""), options: Options::new(&[], values), ..closed(Class::Unknown, names, harmless) }
+    Program {
+        host_of: Some(""),
+        commands: CommandOperands::Hosts,
+        options: Options::new(&[], values),
+        ..closed(Class::Unknown, names, harmless)
+    }
 }
 
 pub(super) const TABLE: &[Program] = &[

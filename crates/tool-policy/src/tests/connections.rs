@@ -205,9 +205,123 @@ fn a_star_in_the_host_of_a_connection_stays_in_it() {
         ("host *.acme.com", &["host a.b.acme.com"], &[]),
         ("ping *", &["ping -c 1 a.b.com"], &[]),
         ("ping 10.0.0.*", &["ping 10.0.0.7"], &["ping 10.0.0.evil.com"]),
-        ("ping web-*", &["ping web-1 -c 1"], &[]),
         ("telnet *", &["telnet a.b.com 80", "telnet -l bot a.b.com"], &[]),
         ("telnet 10.0.0.* 80", &["telnet 10.0.0.7 80"], &["telnet 10.0.0.evil.com 80"]),
         ("telnet web-1 *", &["telnet web-1 80"], &["telnet web-1 -n trace"]),
+    ]);
+}
+
+/// In front of the rule's own host would be another one, and the rest its path.
+#[test]
+fn a_star_in_front_of_a_host_stands_for_no_other_one() {
+    for head in ["go get", "go install", "go mod download", "go run"] {
+        for version in ["", "@latest"] {
+            let call = |package: &str| format!("{head} {package}{version}");
+            let granted = ["git.acme.com/x", "a.b.acme.com/x"].map(call);
+            let refused = [
+                "evil.com/x.acme.com/x",
+                "evil.com/x@v1/x.acme.com/x",
+                "evil.com/z@x.acme.com/x",
+                "evil.com:80/x.acme.com/x",
+                "evil.com?x.acme.com/x",
+                "evil.com#x.acme.com/x",
+                "evil.com\\x.acme.com/x",
+                "evil.com/x x.acme.com/x",
+            ]
+            .map(call);
+            let texts = |lines: &[String]| lines.iter().map(|line| line.as_str().to_owned()).collect::<Vec<_>>();
+            let (granted, refused) = (texts(&granted), texts(&refused));
+            let (granted, refused): (Vec<&str>, Vec<&str>) =
+                (granted.iter().map(String::as_str).collect(), refused.iter().map(String::as_str).collect());
+            families(&[(&call("*.acme.com/x"), &granted, &refused)]);
+        }
+    }
+    families(&[
+        ("go get git-*.acme.com/x", &["go get git-1.acme.com/x"], &["go get git-1.evil.com/a.acme.com/x"]),
+        ("go get *.acme.com/*", &["go get git.acme.com/x/y"], &["go get evil.com/x.acme.com/y"]),
+        ("go run *.acme.com/x@latest -v *", &[], &["go run evil.com/x.acme.com/x@latest -v y"]),
+    ]);
+    let places = [
+        "evil.com/xHOST",
+        "evil.com:/xHOST",
+        "evil.com:21/xHOST",
+        "evil.com:xHOST",
+        "u@evil.com:/xHOST",
+        "u@evil.com,xHOST",
+        "@evil.com:xHOST",
+        "file:/xHOST",
+        "slot:xHOST",
+        "[::1]/xHOST",
+        "evil.com%xHOST",
+        "evil.com,xHOST",
+        "evil.com;xHOST",
+        "evil.com␣xHOST",
+        "evil.com xHOST",
+    ];
+    for (head, tail) in [
+        ("ftp", ""),
+        ("lftp", ""),
+        ("mosh", ""),
+        ("nc", " 80"),
+        ("nc", ""),
+        ("telnet", ""),
+        ("telnet", " 23"),
+        ("sudo ftp", ""),
+    ] {
+        let call = |host: &str| format!("{head} {host}{tail}");
+        let refused = places.map(|place| call(&place.replace("HOST", ".acme.com")));
+        let own = [call("web.acme.com"), call("a.b.acme.com")];
+        families(&[(
+            &call("*.acme.com"),
+            &own.each_ref().map(String::as_str),
+            &refused.each_ref().map(String::as_str),
+        )]);
+        let behind = [
+            "web-1,localhost",
+            "web-1,2130706433",
+            "web-1:/x",
+            "web-1/x",
+            "web-1@evil",
+            "web-1%x",
+            "web-1[x",
+            "web-1;id",
+        ];
+        let refused = behind.map(call);
+        families(&[(&call("web-*"), &[&call("web-1")], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("lftp sftp://web-*", &[], &["lftp sftp://web-1,localhost", "lftp sftp://web-1@evil.com"]),
+        ("lftp sftp://web-*/x", &["lftp sftp://web-1/x"], &["lftp sftp://web-1,localhost/x"]),
+        (
+            "ftp bot@*.acme.com",
+            &["ftp bot@a.acme.com"],
+            &["ftp bot@evil.com:/x.acme.com", "ftp bot@u@evil.com:x.acme.com"],
+        ),
+    ]);
+}
+
+/// A further host is reached as well, and a server that is asked learns the name.
+#[test]
+fn a_star_in_a_host_that_is_looked_up_stands_for_no_further_one() {
+    for (head, hosts) in [
+        ("host", ["web-1 8.8.8.8", "web-1 evil.com", "web-secret web-2", "web-1 -t mx", "web-1 -"]),
+        ("host -t mx", ["web-1 8.8.8.8", "web-1 evil.com", "web-secret web-2", "web-1 -t", "web-1 --"]),
+        ("nslookup", ["web-1 evil.com", "web-1 -domain=evil.com", "web-1 -type=mx x", "web-1 web-2", "web-1 - evil"]),
+        ("ping", ["web-1 8.8.8.8", "web-1 web-2", "web-1 -c evil", "web-1 -c 1 evil.com", "web-1 -nc 1"]),
+        ("ping -c 3", ["web-1 evil.com", "web-1 -n evil", "web-1 -- evil", "web-1 -I eth0", "web-1 1"]),
+        ("sudo ping", ["web-1 8.8.8.8", "web-1 web-2", "web-1 -c evil", "web-1 -c 1 evil.com", "web-1 -nc 1"]),
+    ] {
+        let refused = hosts.map(|host| format!("{head} {host}"));
+        let own = format!("{head} web-1");
+        families(&[(&format!("{head} web-*"), &[&own], &refused.each_ref().map(String::as_str))]);
+        let refused = hosts.map(|host| format!("{head} {}", host.replace("web-1", "a.acme.com") + ".acme.com"));
+        let own = format!("{head} a.acme.com");
+        families(&[(&format!("{head} *.acme.com"), &[&own], &refused.each_ref().map(String::as_str))]);
+    }
+    families(&[
+        ("ping 10.0.0.*", &["ping 10.0.0.7"], &["ping 10.0.0.7 8.8.8.8", "ping 10.0.0.7 10.0.0.8"]),
+        ("ping web-*", &["ping web-1 -c 1", "ping web-1 -n -c 1 -i 0.2"], &["ping web-1 -n 1"]),
+        ("ping *", &["ping a.b evil.com"], &[]),
+        ("host * evil.com", &["host a.b evil.com"], &[]),
     ]);
 }
