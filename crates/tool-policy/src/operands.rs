@@ -124,7 +124,7 @@ pub(super) fn is_from_elsewhere(behind_at: BehindAt, word: &str) -> bool {
         // For npm a version that begins with a dot is a folder.
         BehindAt::Tag => source.starts_with('.'),
         BehindAt::Place => true,
-        BehindAt::Version => source != "latest" && !is_version(source),
+        BehindAt::Version | BehindAt::MaybeFile => source != "latest" && !is_version(source),
         BehindAt::Constraint => !marked(source) && source != "latest",
     });
     scope.contains(':') || name.contains([':', '/']) || is_folder
@@ -176,16 +176,29 @@ pub(super) fn packages(program: &Program, rule: &[String]) -> Vec<usize> {
 
 /// Returns whether a star in the name of a package makes it one from elsewhere: `acme-x/evil`, `acme-x@.evil`. `own`: the words of the rule.
 pub(super) fn leaves_package(program: &Program, own: &[String], star: &StarInWord<'_>) -> bool {
+    if may_be_file(program, own, star) {
+        return true;
+    }
     // Of a package that is installed besides, no version is one (`uvx --with x@1.2`).
     let is_besides = [star.previous, star.before].iter().any(|word| word.starts_with("--with") || *word == "-w");
     let kind = match behind_at(program, own) {
-        BehindAt::Version if is_besides => BehindAt::Place,
+        BehindAt::Version | BehindAt::MaybeFile if is_besides => BehindAt::Place,
         kind => kind,
     };
 
     let name = star.before.rsplit([':', '=']).next().unwrap_or_default();
     let text = star.stands_for.split(BREAK).next().unwrap_or_default();
     !is_from_elsewhere(kind, name) && is_from_elsewhere(kind, &format!("{name}{text}{}", star.behind))
+}
+
+/// Returns whether the program runs a file of the name in which a rule has a star, if there is one. With `--spec` it looks for none.
+fn may_be_file(program: &Program, own: &[String], star: &StarInWord<'_>) -> bool {
+    let is_subcommand = |names: Names| own.iter().any(|word| programs::contains(names, word));
+    let runs_files = program.behind_at.iter().any(|(names, kind)| *kind == BehindAt::MaybeFile && is_subcommand(names));
+    // Behind the name it is the program's own.
+    let has_source = own.iter().take(star.at).any(|word| word == "--spec" || word.starts_with("--spec="));
+    let is_option = |word: &str| program.package_options.split_whitespace().any(|option| word.starts_with(option));
+    runs_files && !has_source && !is_option(star.previous) && !is_option(star.before)
 }
 
 /// Returns whether an editor opens a word, or the value in it, on another machine: `scp://h/x`, `/ssh:h:x`.

@@ -197,7 +197,7 @@ pub(super) const TABLE: &[Program] = &[
         commands: CommandOperands::Specifiers,
         package_options: "--preinstall --spec --with",
         anywhere_by: &[(PACKAGES, OF_PIPX)],
-        behind_at: &[("", BehindAt::Version)],
+        behind_at: &[("run", BehindAt::MaybeFile), ("", BehindAt::Version)],
         ..closed(Class::Runs, &["pipx"], &PIPX)
     },
 ];

@@ -252,7 +252,9 @@ pub(crate) enum BehindAt {
     Place,
     /// A version, or else a place: `x@1.2`, `x@latest`.
     Version,
-    /// The same, with a mark in front of the version: `x@^1.2`.
+    /// The same, but a file of that name in the working folder would be run instead, whatever the name is.
+    MaybeFile,
+    /// A version with a mark in front of it, too: `x@^1.2`.
     Constraint,
 }
 

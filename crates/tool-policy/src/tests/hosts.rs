@@ -492,7 +492,7 @@ fn other_spellings_lead_nowhere_else() {
             &["pip install acme-evil.tar.gz", "pip install acme-1.0-py3-none-any.whl"],
         ),
         ("pipx install acme-*", &["pipx install acme-x"], &["pipx install acme-x@npm:evil"]),
-        ("pipx run acme*", &["pipx run acme-x"], &["pipx run acme-evil.py"]),
+        ("pipx run acme*", &[], &["pipx run acme-x", "pipx run acme-evil.py"]),
         ("mail -s hi *@acme.com", &["mail -s hi ada@acme.com"], &["mail -s hi evil@evil.com,x@acme.com"]),
         ("deno add jsr:@std/*", &["deno add jsr:@std/path"], &["deno add jsr:@std/x@npm:evil"]),
         ("deno run https://esm.sh/*", &["deno run https://esm.sh/x@1.0/mod.ts"], &[]),

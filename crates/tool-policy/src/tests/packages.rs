@@ -84,7 +84,6 @@ fn no_star_makes_a_package_a_file() {
         "npm install",
         "npx",
         "pip install",
-        "pipx run",
         "poetry add",
         "pnpm add",
         "uv add",
@@ -199,7 +198,6 @@ fn no_star_makes_a_package_that_is_run_a_repository_or_a_folder() {
         "npx acme-* --check",
         "pipx run --spec acme-* acme",
         "pipx run --spec=acme-* acme",
-        "pipx run acme-*",
         "pnpm create acme-*",
         "pnpm dlx --package=acme-* acme",
         "pnpm dlx acme-*",
@@ -288,7 +286,6 @@ fn behind_the_at_of_a_python_package_is_a_place() {
         ("pip3 download acme-*", false),
         ("pipx install acme-*", true),
         ("pipx run --spec acme-* x", true),
-        ("pipx run acme-*", true),
         ("poetry add acme-*", true),
         ("python3 -m pip install acme-*", false),
         ("uv add acme-*", false),
@@ -334,8 +331,8 @@ fn a_star_in_a_package_stands_for_every_version_of_it() {
     let places = "1.2.0b 1.2.0b1x 1.2.0b1.x 1.2.0x1 1.2.0.post 1.2.0.dev 1.2.0.b 1.2.0post1.x 1.2.0+ 1.2.0+.x 1.2.0+a..b 1.2.0+a/b 1.2.0+a:b \
         1.2.0b1/x 1.2.0rc1.. 1.2.0.dev1.post1 b1 .dev1 +local v evil evil.1 1-evil 1.2.0-1 git+https://h/x https://h/x 1.2.0+a@b 1!2 \
         latest1 1.2.0b1.whl 1.2.0+x.zip ./1.2 1.2.0+..";
-    for head in ["uvx", "uv tool run", "uv tool install", "pipx run", "uvx --from"] {
-        let tail = if head.ends_with("from") { " x" } else { "" };
+    for head in ["uvx", "uv tool run", "uv tool install", "pipx run --spec", "uvx --from"] {
+        let tail = if head.ends_with("from") || head.ends_with("spec") { " x" } else { "" };
         let calls = |sources: &str| -> Vec<String> {
             sources.split_whitespace().map(|source| format!("{head} acme-x@{source}{tail}")).collect()
         };
@@ -377,4 +374,30 @@ fn a_star_stands_for_the_marks_of_versions_and_extras() {
     assert!(covers("Bash(pip install acme-*)", "Bash(pip install acme-x*)"));
     assert!(covers("Bash(npm install acme-*)", "Bash(npm install acme-x@^1.0)"));
     assert!(!covers("Bash(npm run * x-* y)", "Bash(npm run install x-* y)"));
+}
+
+/// It runs a file of that name in the working folder, whatever the name looks like. With `--spec` the package is sure.
+#[test]
+fn no_star_stands_in_the_name_that_pipx_runs() {
+    let names = ["acme-x", "acme-x==1.2", "acme-x@1.2", "acme-x@1.2+x", "acme-x.y", "acme-x.tgz", "acme-x/y"];
+    for head in ["pipx run", "pipx run --quiet", "pipx -q run", "pipx run --with acme"] {
+        let calls = names.map(|name| format!("{head} {name}"));
+        let calls = calls.each_ref().map(String::as_str);
+        for rule in ["acme-*", "acme-x*", "*-x", "acme-x@*", "acme-x==*", "acme-* --check"] {
+            families(&[(&format!("{head} {rule}"), &[], &calls)]);
+        }
+        families(&[(&format!("{head} acme-x"), &[calls[0]], &calls[1..])]);
+    }
+    families(&[
+        ("pipx run acme-x *", &["pipx run acme-x --check"], &["pipx run acme-y", "pipx run acme-x@1.2"]),
+        (
+            "pipx run --spec acme-* acme",
+            &["pipx run --spec acme-x==1.2 acme"],
+            &["pipx run --spec evil acme", "pipx run acme"],
+        ),
+        ("pipx run --spec=acme-* acme", &["pipx run --spec=acme-x acme"], &["pipx run --spec=./acme-x acme"]),
+        ("pipx run acme-* --spec acme", &[], &["pipx run acme-x --spec acme"]),
+        ("pipx run --spec acme acme-*", &["pipx run --spec acme acme-x"], &["pipx run acme-x"]),
+        ("pipx install acme-*", &["pipx install acme-x@1.2"], &["pipx run acme-x"]),
+    ]);
 }
