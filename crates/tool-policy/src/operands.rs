@@ -240,6 +240,18 @@ pub(super) fn is_fetched(word: &str) -> bool {
     }
 }
 
+/// Returns the words by which `kubectl` prints by a template in a file of this machine, whose text it shows: `-o go-template-file=FILE`, and
+/// `--template=FILE` beside it.
+pub(super) fn templates_in_files(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    const KINDS: [&str; 4] = ["template-file", "templatefile", "jsonpath-file", "columns-file"];
+    let is_one = |word: &&String| KINDS.iter().any(|kind| word.contains(kind));
+    if program.commands != CommandOperands::Fetched || !arguments.iter().any(|word| is_one(&word)) {
+        return Vec::new();
+    }
+    let names_file = |word: &&String| is_one(word) || word.starts_with("--template");
+    arguments.iter().filter(names_file).map(|word| GivenOption::word(word, Effect::Leads)).collect()
+}
+
 /// Returns whether `openssl` takes a word, or the value in it, for an address, or for the name of a library that it loads
 /// (`org.openssl.engine:ID:KEY`). Values of some options begin like that, too (`pass:x`, `rsa:2048`), and a number behind a host is a port.
 fn is_located(word: &str) -> bool {

@@ -425,6 +425,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(statements(&program.options, arguments));
             found.extend(started_by_path(&program.options, arguments));
             found.extend(operands::commands_among(program, arguments));
+            found.extend(operands::templates_in_files(program, arguments));
             found.extend(harmless::others(program, arguments));
             found.extend(doing_more(program, arguments));
             found.extend(of_attached_module(program, arguments));

@@ -516,3 +516,65 @@ fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
         ("apt install -s acme-*", &["apt install -y -s acme-x"], &["apt install -y acme-x"]),
     ]);
 }
+
+/// It prints the text of a template, whatever file that is.
+#[test]
+fn a_star_stands_for_no_template_in_a_file() {
+    for rule in [
+        "kubectl get pods web-*",
+        "kubectl get pods *",
+        "kubectl get *",
+        "kubectl -n dev get pods web-*",
+        "kubectl get secret web-*",
+        "kubectl describe pods web-*",
+        "kubectl delete pod web-*",
+        "kubectl get pods web-1 -o *",
+        "kubectl create configmap web-* --dry-run=client",
+    ] {
+        let head = rule.split('*').next().unwrap().replace("web-1 -o ", "web-");
+        let call = format!("{head}{}", if head.ends_with('-') { "1" } else { "x" });
+        let (front, name) = call.rsplit_once(' ').unwrap();
+        for kind in ["go-template-file", "jsonpath-file", "custom-columns-file", "templatefile"] {
+            for option in [
+                "-o KIND=/x",
+                "-oKIND=/x",
+                "-o=KIND=/x",
+                "--output KIND=/x",
+                "--output=KIND=/x",
+                "-Ao KIND=/x",
+                "-wo=KIND=/x",
+                "-o KIND --template=/x",
+                "-o KIND --template /x",
+                "--template=/x -oKIND",
+            ] {
+                let option = option.replace("KIND", kind);
+                families(&[(rule, &[], &[&format!("{call} {option}"), &format!("{front} {option} {name}")])]);
+            }
+        }
+    }
+    families(&[
+        (
+            "kubectl get pods web-*",
+            &[
+                "kubectl get pods web-1 -o yaml",
+                "kubectl get -o json pods web-1",
+                "kubectl get pods web-1 -o jsonpath={.x}",
+                "kubectl get pods web-1 -o go-template={{.x}}",
+            ],
+            &[],
+        ),
+        (
+            "kubectl get pods web-* -o go-template-file=a.tpl",
+            &["kubectl get pods web-1 -o go-template-file=a.tpl"],
+            &["kubectl get pods web-1 -o go-template-file=b.tpl"],
+        ),
+        (
+            "kubectl get pods -o go-template-file=a.tpl *",
+            &["kubectl get pods -o go-template-file=a.tpl web-1"],
+            &[
+                "kubectl get pods -o go-template-file=a.tpl web-1 --template=/x",
+                "kubectl get pods -o go-template-file=a.tpl -o go-template-file=/x",
+            ],
+        ),
+    ]);
+}
