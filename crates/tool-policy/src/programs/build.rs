@@ -17,8 +17,18 @@ const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions
 const MODULES: Names =
     "add get i in install install-test it link ln pack r rb rebuild remove rm un uninstall unlink up update upgrade";
 
-/// Those that pnpm does in each package of a workspace, if it is told to.
-const OF_WORKSPACES: Names = "remove rm un uninstall up update upgrade";
+/// What `pnpm` does in each package of a workspace, if it is told to.
+const OF_WORKSPACES: &[(&str, Names)] = &[
+    ("remove", RECURSIVE),
+    ("rm", RECURSIVE),
+    ("un", RECURSIVE),
+    ("uninstall", RECURSIVE),
+    ("up", RECURSIVE),
+    ("update", RECURSIVE),
+    ("upgrade", RECURSIVE),
+];
+
+const RECURSIVE: Names = "-r --recursive";
 
 /// Subcommands that pass further operands to a script, or only show something.
 const SCRIPTS: Names = "audit bin config explain find fund help home info list ll login logout ls outdated ping prefix root rum run \
@@ -33,6 +43,7 @@ const fn pnpm(names: &'static [&'static str], valued: Names, anywhere_by: &'stat
         alike: MODULES,
         unlike: SCRIPTS,
         commanded: "explore",
+        doing_more: OF_WORKSPACES,
         commands: CommandOperands::Specifiers,
         anywhere_by,
         // For npm `-w` has a value.
@@ -101,7 +112,7 @@ pub(super) const TABLE: &[Program] = &[
         ..runs(&["npm"])
     },
     // Behind a script's name their options are the script's.
-    pnpm(&["pnpm"], "F dir filter loglevel registry", &[(OF_WORKSPACES, OF_ALL_PACKAGES), (MODULES, OF_MODULES)]),
+    pnpm(&["pnpm"], "F dir filter loglevel registry", &[(MODULES, OF_MODULES)]),
     pnpm(&["yarn"], "cwd registry", &[("add", OF_YARN_ADD), (MODULES, OF_YARN)]),
     Program {
         subcommands: true,
@@ -346,12 +357,6 @@ const OF_NPM: Anywhere = Anywhere {
     ..SILENT
 };
 
-const OF_ALL_PACKAGES: Anywhere = Anywhere {
-    flags: "DErs",
-    switches: "no-audit no-fund offline prefer-offline quiet recursive save-dev save-exact silent",
-    ..SILENT
-};
-
 /// Yarn takes the word behind an option that it does not know as the option's value.
 const OF_YARN: Anywhere = Anywhere { switches: "frozen-lockfile offline silent", ..SILENT };
 
@@ -383,7 +388,6 @@ const PNPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dev dry-run exact foreground-scripts frozen-lockfile help if-present ignore-scripts immutable include-workspace-root \
         json loglevel no-audit no-color no-frozen-lockfile no-fund offline omit prefer-offline prod production quiet recursive save-dev \
         save-exact silent verbose version watch workspace workspaces yes",
-    within: &[(OF_WORKSPACES, "r", "")],
     bare: "O P W dev exact force frozen-lockfile g global ignore-scripts no-audit no-color no-frozen-lockfile no-fund optional peer prod \
         production save-dev save-exact save-optional save-peer save-prod yes",
     end: OptionsEnd::Passed("dlx exec run"),

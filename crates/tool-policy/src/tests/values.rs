@@ -439,8 +439,8 @@ fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
         ("npm uninstall acme-*", &["--save"], "acme-x", "evil"),
         ("pip install acme-*", &["--no-cache-dir", "--no-deps", "--pre", "--no-input"], "acme-x", "evil"),
         ("pip uninstall acme-*", &["-y", "--yes", "-qy"], "acme-x", "evil"),
-        ("pnpm remove acme-*", &["-r"], "acme-x", "evil"),
-        ("pnpm update acme-*", &["-r", "--recursive", "-D -r"], "acme-x", "evil"),
+        ("pnpm remove acme-*", &["-D"], "acme-x", "evil"),
+        ("pnpm update acme-*", &["-D", "--save-dev"], "acme-x", "evil"),
         ("systemctl restart web-*", &["--no-block", "--no-ask-password", "-q --no-block"], "web-1", "db"),
     ] {
         let (head, _) = rule.rsplit_once(' ').unwrap();
@@ -515,6 +515,31 @@ fn a_known_option_of_a_subcommand_stands_in_front_of_the_name() {
         ("npm run build-*", &["npm run build-x"], &["npm run -D x build-x", "npm run x -D build-x"]),
         ("apt install -s acme-*", &["apt install -y -s acme-x"], &["apt install -y acme-x"]),
     ]);
+}
+
+/// With it the packages of every project in a workspace are changed.
+#[test]
+fn no_star_makes_pnpm_change_a_whole_workspace() {
+    for verb in ["remove", "rm", "un", "uninstall", "up", "update", "upgrade"] {
+        let call = |words: &str| format!("pnpm {verb} {words}");
+        let refused = [
+            "-r acme-x",
+            "--recursive acme-x",
+            "acme-x -r",
+            "acme-x --recursive",
+            "-Dr acme-x",
+            "-D -r acme-x",
+            "-rD acme-x",
+        ];
+        let refused = refused.map(call);
+        let refused = refused.each_ref().map(String::as_str);
+        families(&[
+            (&call("acme-*"), &[&call("acme-x"), &call("-D acme-x")], &refused),
+            (&call("acme-x"), &[&call("acme-x")], &refused),
+            (&call("-r acme-*"), &[&call("-r acme-x")], &[&call("-r evil"), &call("acme-x")]),
+            (&call("--recursive acme-*"), &[&call("--recursive acme-x")], &[&call("--recursive evil")]),
+        ]);
+    }
 }
 
 /// It prints the text of a template, whatever file that is.
