@@ -5,15 +5,21 @@ use super::{
     switches,
 };
 
+/// The subcommands of `docker` that do the same with each operand. What shows a container, a secret or what they print shows it of each.
+macro_rules! alike {
+    () => {
+        "checkpoint cleanup compose-build compose-create compose-logs compose-top connect demote disable disconnect down enable \
+            imagetools-create init inspect kill manifest-create mount pause promote pull push remove restart restore rm rmi rollback save scale \
+            service-logs start stats stop umount unmount unpause untag up update upgrade wait"
+    };
+}
+
 /// A program that makes containers.
 const fn containers(names: &'static [&'static str]) -> Program {
     Program {
         local_sockets: true,
         subcommands: true,
-        // What shows a container, a secret or what they print shows it of each.
-        alike: "checkpoint cleanup compose-build compose-create compose-logs compose-top connect demote disable disconnect down enable \
-            imagetools-create init inspect kill manifest-create mount pause promote pull push remove restart restore rm rmi rollback save scale \
-            service-logs start stats stop umount unmount unpause untag up update upgrade wait",
+        alike: alike!(),
         unlike: "attach build commit config cp create diff events export history images import info load login logout logs ls port ps \
             rename search tag top version",
         valued_by: &[
@@ -67,11 +73,44 @@ const ANYWHERE: &[(Names, Anywhere)] = &[
     ("stats", Anywhere { switches: "no-stream no-trunc", ..Anywhere::NONE }),
 ];
 
+/// The same for `podman`, where `-n` is a switch behind `logs`.
+const ANYWHERE_OF_PODMAN: &[(Names, Anywhere)] = &[
+    (
+        "logs",
+        Anywhere {
+            flags: "fnt",
+            switches: "follow names timestamps",
+            valued: "since tail until",
+            pairs: "since tail until",
+            ..Anywhere::NONE
+        },
+    ),
+    ANYWHERE[0],
+    ANYWHERE[1],
+    ANYWHERE[2],
+    ANYWHERE[3],
+    ANYWHERE[4],
+    ANYWHERE[5],
+    ANYWHERE[6],
+];
+
+const GROUPS: Names = "builder buildx buildx-imagetools compose config container context generate image kube machine manifest network node plugin pod \
+            quadlet secret service stack swarm system system-connection trust trust-key trust-signer volume";
+
 pub(super) const TABLE: &[Program] = &[
+    Program { groups: GROUPS, ..containers(&["docker"]) },
+    // Its `logs` has no letter for a number of lines, and shows several containers.
     Program {
-        groups: "builder buildx buildx-imagetools compose config container context generate image kube machine manifest network node plugin pod \
-            quadlet secret service stack swarm system system-connection trust trust-key trust-signer volume",
-        ..containers(&["docker", "podman"])
+        groups: GROUPS,
+        alike: concat!("logs ", alike!()),
+        valued_by: &[
+            ("down restart stop up", "-t --time --timeout"),
+            ("inspect", "-f --format --type"),
+            ("service", "-n --since --tail --until"),
+            ("logs", "--since --tail --until"),
+        ],
+        anywhere_by: ANYWHERE_OF_PODMAN,
+        ..containers(&["podman"])
     },
     Program {
         alike: "build create down kill logs pause pull push restart rm scale start stats stop top unpause up wait",

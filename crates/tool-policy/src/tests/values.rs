@@ -542,6 +542,20 @@ fn no_star_makes_pnpm_change_a_whole_workspace() {
     }
 }
 
+/// For `docker` it is a number of lines.
+#[test]
+fn a_letter_that_is_a_switch_for_podman_has_no_value() {
+    families(&[
+        (
+            "podman logs web-*",
+            &["podman logs web-1", "podman logs -n web-1", "podman logs --tail 5 web-1", "podman logs -f web-1"],
+            &["podman logs -n db web-1", "podman logs -fn db web-1", "podman logs web-1 -n db", "podman logs web-1 db"],
+        ),
+        ("docker logs web-*", &["docker logs -n 5 web-1", "docker logs -fn 5 web-1"], &["docker logs -n 5 db"]),
+        ("docker compose logs web-*", &["docker compose logs -n 5 web-1"], &["docker compose logs -n 5 db"]),
+    ]);
+}
+
 /// It prints the text of a template, whatever file that is.
 #[test]
 fn a_star_stands_for_no_template_in_a_file() {
