@@ -1,8 +1,11 @@
 //! Checks the machine: its time zone and clock, the kernel's sandbox, and ways around that.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
+use rustix::process::{Pid, Signal};
 
 use super::Finding;
 use crate::agent::sockets;
@@ -54,12 +57,25 @@ pub(super) fn clock(app: &App) -> Vec<Finding> {
     }]
 }
 
-/// Returns whether the clock is set from the network; `None` if systemd does not know.
+/// Time in which systemd has to say whether it sets the clock.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Returns whether the clock is set from the network; `None` if systemd does not know, or does not answer.
 fn is_synchronized(app: &App) -> Option<bool> {
     let mut command = Command::new("timedatectl");
-    command.env_clear().envs(app.env.texts());
-    let output = command.args(["show", "--property=NTPSynchronized", "--value"]).output().ok()?;
-    match output.stdout.trim_ascii() {
+    // A tool of systemd would report its own failure to the supervisor of the service, and wait until that reads it.
+    command.env_clear().envs(app.env.texts()).env_remove("NOTIFY_SOCKET");
+    command.args(["show", "--property=NTPSynchronized", "--value"]);
+    let answer = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let process = i32::try_from(answer.id()).ok().and_then(Pid::from_raw)?;
+    let (send, receive) = mpsc::channel();
+    // Ends with the process. Nobody receives an answer that comes too late.
+    std::thread::spawn(move || send.send(answer.wait_with_output()));
+    let Ok(output) = receive.recv_timeout(ANSWERS_WITHIN) else {
+        let _ = rustix::process::kill_process(process, Signal::KILL);
+        return None;
+    };
+    match output.ok()?.stdout.trim_ascii() {
         b"yes" => Some(true),
         b"no" => Some(false),
         _ => None,

@@ -86,7 +86,7 @@ impl Manager<'_> {
 
     fn call(&self, words: &[&str]) -> std::io::Result<Output> {
         let mut command = Command::new("systemctl");
-        command.env_clear().envs(self.env.texts());
+        command.env_clear().envs(self.env.texts()).env_remove("NOTIFY_SOCKET");
         if !self.system {
             command.arg("--user");
         }
