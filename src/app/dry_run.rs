@@ -53,17 +53,8 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let (mut held, followed_by) = (held(&definition, &applicable_budget, app)?, followed_by(&definition, &loaded));
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
-    let gate = match gate::try_now(&definition, &setup, app)? {
-        Some(TriedGate::Verdict(verdict)) => Some(verdict),
-        Some(TriedGate::CalledBot) => {
-            held.push(
-                "its gate decides, which is not known here: it calls `ollim-bot`, which answers a gate only in a run"
-                    .to_owned(),
-            );
-            None
-        }
-        None => None,
-    };
+    let (gate, unknown) = verdict_of_gate(&definition, &setup, app)?;
+    held.extend(unknown.map(str::to_owned));
     let refused = |line: &String| gate::refused(&definition, &setup, line, app);
     let runs = definition.command.as_ref().map(|line| (line.clone(), refused(line)));
     let system_prompt = system_prompt(&definition, &setup, &settings, app);
@@ -91,10 +82,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             resumes: false,
             restart_reason: None,
             memories: &memories,
-            gate: match &gate {
-                Some(GateVerdict::Wake(said)) => Some(said),
-                _ => None,
-            },
+            gate: gate.as_ref().and_then(GateVerdict::wakes_with),
         }),
     };
     let prompt = Prompt {
@@ -114,6 +102,22 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
     let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
     Ok(DryRun { delivered, runs, gate, system_prompt, prompt, policy, command, max_cost_usd, held, followed_by })
+}
+
+/// Returns the verdict of a job's gate, or why it is not known.
+fn verdict_of_gate(
+    definition: &Definition,
+    setup: &Setup,
+    app: &App,
+) -> Result<(Option<GateVerdict>, Option<&'static str>), Refusal> {
+    Ok(match gate::try_now(definition, setup, app)? {
+        Some(TriedGate::Verdict(verdict)) => (Some(verdict), None),
+        Some(TriedGate::CalledBot) => (
+            None,
+            Some("its gate decides, which is not known here: it calls `ollim-bot`, which answers a gate only in a run"),
+        ),
+        None => (None, None),
+    })
 }
 
 fn system_prompt(definition: &Definition, setup: &Setup, settings: &RunSettings, app: &App) -> String {

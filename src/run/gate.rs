@@ -57,6 +57,15 @@ pub enum GateVerdict {
 }
 
 impl GateVerdict {
+    /// Returns the output that the agent is given, if it is woken.
+    #[must_use]
+    pub fn wakes_with(&self) -> Option<&str> {
+        match self {
+            Self::Wake(said) => Some(said),
+            Self::Skip(_) | Self::Failed(_) => None,
+        }
+    }
+
     /// Stores the gate's state with `keep`. The gate has failed if its state cannot be kept.
     #[must_use]
     pub fn keeping(self, keep: impl FnOnce() -> io::Result<()>) -> Self {

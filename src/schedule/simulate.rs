@@ -531,7 +531,7 @@ mod tests {
             found(&[mail_waits.clone(), hog(running)], noon),
             ["mail 11:55 12:21-12:26 (as many runs are going as may)"]
         );
-        assert_eq!(found(&[mail_waits.clone()], noon), ["mail 11:55 12:00-12:05 (it waits already)"]);
+        assert_eq!(found(std::slice::from_ref(&mail_waits), noon), ["mail 11:55 12:00-12:05 (it waits already)"]);
         assert!(found(&[mail_waits], "01T12:30:00").is_empty());
         let question = OpenRunState::Asks([march("01T11:58:00"), march("01T12:08:00")]);
         assert_eq!(found(&[mail(question)], noon), ["mail 11:55 asks until 12:08"]);

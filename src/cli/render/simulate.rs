@@ -37,23 +37,7 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
         output.note(format!("{id}: each run is taken for {past}: {}, {}{tokens}", times::span(*takes), money(*costs)));
     }
     if !unknown.is_empty() {
-        let shown = |job: &&RunEstimate| {
-            let (id, is_free) = (&job.definition.id, job.definition.is_without_agent());
-            match job.costs > 0.0 {
-                true => format!("{id} ({})", money(job.costs)),
-                false if is_free => format!("{id} (nothing)"),
-                false => format!("{id} (no cap, so $0.00)"),
-            }
-        };
-        let jobs: Vec<String> = unknown.iter().map(shown).collect();
-        let tokens = match unknown.iter().any(|job| job.tokens > 0) {
-            true => "a tenth of the day's tokens",
-            false => "no tokens",
-        };
-        output.note(plain(&format!(
-            "no past run is known, so a run is taken to last no time, to take {tokens} and to cost its cap: {}",
-            jobs.join(", ")
-        )));
+        output.note(plain(&assumed(&unknown)));
     }
     for (id, waits) in &simulated.on_events {
         output.note(plain(&format!("{id} fires {waits}, which is not foreseen")));
@@ -74,6 +58,25 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
             simulated.unread
         ));
     }
+}
+
+/// Says what is assumed of jobs without a past run.
+fn assumed(unknown: &[&RunEstimate]) -> String {
+    let shown = |job: &&RunEstimate| {
+        let (id, is_free) = (&job.definition.id, job.definition.is_without_agent());
+        match job.costs > 0.0 {
+            true => format!("{id} ({})", money(job.costs)),
+            false if is_free => format!("{id} (nothing)"),
+            false => format!("{id} (no cap, so $0.00)"),
+        }
+    };
+    let jobs: Vec<String> = unknown.iter().map(shown).collect();
+    let tokens = match unknown.iter().any(|job| job.tokens > 0) {
+        true => "a tenth of the day's tokens",
+        false => "no tokens",
+    };
+    let jobs = jobs.join(", ");
+    format!("no past run is known, so a run is taken to last no time, to take {tokens} and to cost its cap: {jobs}")
 }
 
 fn row(one: &PredictedOccurrence, simulated: &Simulated, view: &View) -> Vec<Cell> {
