@@ -240,7 +240,7 @@ fn the_client_its_version_and_its_login_are_looked_at() {
         assert!(is == health && detail.starts_with(words), "{detail}");
         assert_eq!(
             of(&found, "login"),
-            ("ok".into(), "from ANTHROPIC_API_KEY in the environment; no call has tried it here".into())
+            ("ok".into(), "from ANTHROPIC_API_KEY in the environment; `doctor` makes no call with it".into())
         );
         assert!(!found.to_string().contains("sk-test"), "a login is never shown");
     }
@@ -289,7 +289,7 @@ fn a_running_service_is_judged_by_its_own_environment() {
     let service = bot.start();
     let without = bot.command(["doctor", "--json"]).env_remove("ANTHROPIC_API_KEY").output().unwrap();
     let found: Value = serde_json::from_slice(&without.stdout).unwrap();
-    let login = "ok: from ANTHROPIC_API_KEY in the environment of the service; no call has tried it here";
+    let login = "ok: from ANTHROPIC_API_KEY in the environment of the service; `doctor` makes no call with it";
     assert_eq!((all_of(&found, "login"), all_of(&found, "client").len()), (vec![login.to_owned()], 1));
     service.stop();
 }

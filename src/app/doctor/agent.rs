@@ -160,7 +160,7 @@ fn login(app: &App, missing: Health, whose: &str) -> Finding {
     match login {
         Some(login) => {
             let whose = if login.source.ends_with("the environment") { whose } else { "" };
-            Finding::ok("login", format!("from {}{whose}; no call has tried it here", login.source))
+            Finding::ok("login", format!("from {}{whose}; `doctor` makes no call with it", login.source))
         }
         None => Finding::of("login", missing, "there is none, or it has ended")
             .step("log in: `ollim-bot login` while the service runs, or `/login` on a channel")
