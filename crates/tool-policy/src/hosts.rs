@@ -277,8 +277,12 @@ pub(super) fn among(program: &Program, arguments: &[String]) -> Vec<usize> {
         true => vec![0],
         false => (1..=arguments.len()).filter(|at| programs::contains(verbs, &arguments[at - 1])).collect(),
     };
-    // Each package is on a host, save for the words behind one that is run.
-    let has_more = |from: usize| program.commands == CommandOperands::Sources && arguments[from - 1] != "run";
+    // Each package is on a host, save for the words behind one that is run. Further hosts and servers may stand behind one that is looked up.
+    let has_more = |from: usize| match program.commands {
+        CommandOperands::OneHost => true,
+        CommandOperands::Sources => arguments[from - 1] != "run",
+        _ => false,
+    };
     let behind = |from: usize| match has_more(from) {
         true => choice::operands_at(program, arguments).filter(|at| *at >= from).collect(),
         false => choice::first_operands(program, arguments, from),

@@ -24,11 +24,9 @@ pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let is_command = |word: &str| match program.commands {
         // Those are found by their position.
-        CommandOperands::None
-        | CommandOperands::Code
-        | CommandOperands::Hosts
-        | CommandOperands::OneHost
-        | CommandOperands::Sources => false,
+        CommandOperands::None | CommandOperands::Code | CommandOperands::OneHost | CommandOperands::Sources => false,
+        // The words behind a program that starts others there are judged apart.
+        CommandOperands::Hosts => program.starts.is_none() && is_local_command(word),
         CommandOperands::Opened => is_opened(word.trim()),
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
@@ -82,6 +80,12 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
+}
+
+/// Returns whether a client of a host may take a part of a word for a command of this machine: `ftp` what is behind `|`, `lftp` a line that
+/// begins with `!`.
+fn is_local_command(word: &str) -> bool {
+    word.contains(|letter: char| letter.is_control() || "|!;`<>".contains(letter))
 }
 
 /// Returns whether `open` of Perl takes a word for a command.
@@ -268,14 +272,15 @@ fn is_located(word: &str) -> bool {
     word.contains("://") || value.split_once(':').is_some_and(leads)
 }
 
-/// Returns the word by which a build takes its folder from the standard input, if the rule ends in a star for a part of something else
+/// Returns the word by which a build takes its folder from the standard input, if the rule ends in a star and names more than the build
 /// (`docker build -t acme/*`).
 pub(super) fn context_on_input<'a>(program: &Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
     let is_input = |word: &&String| *word == "-";
-    let ends_within = rule.last().is_some_and(|last| last.contains(STAR) && !last.trim_matches(STAR).is_empty());
+    let ends_in_star = rule.last().is_some_and(|last| last.contains(STAR));
+    let names_no_more = matches!(rule, [.., verb, star] if verb == "build" && star.trim_matches(STAR).is_empty());
     let builds = program.commands == CommandOperands::Contexts && rule.iter().any(|word| word == "build");
     let spelled = rule.iter().filter(is_input).count();
-    call.iter().filter(is_input).nth(spelled).filter(|_| builds && ends_within)
+    call.iter().filter(is_input).nth(spelled).filter(|_| builds && ends_in_star && !names_no_more)
 }
 
 /// Returns whether a word is a place on another machine, as `rsync` and `scp` read it: a colon in front of any slash.

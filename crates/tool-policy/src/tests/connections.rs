@@ -325,3 +325,26 @@ fn a_star_in_a_host_that_is_looked_up_stands_for_no_further_one() {
         ("host * evil.com", &["host a.b evil.com"], &[]),
     ]);
 }
+
+/// `ftp` runs what is behind a `|`, and `lftp` what a line of its own commands says.
+#[test]
+fn a_star_for_a_client_of_files_stands_for_no_command_of_this_machine() {
+    families(&[
+        (
+            "lftp web-*",
+            &["lftp web-1", "lftp web-1 -p 21"],
+            &["lftp web-1 -p 2\n!id\n", "lftp web-1\n!id", "lftp web-1 -p !id"],
+        ),
+        ("lftp ftp://web-1/*", &["lftp ftp://web-1/pub"], &["lftp ftp://web-1/x\n!id\n"]),
+        ("lftp -p 2* web-1", &["lftp -p 21 web-1"], &["lftp -p 21\n!id\n web-1"]),
+        ("lftp -u *,x web-1", &["lftp -u ann,x web-1"], &["lftp -u a\n!id\n,x web-1"]),
+        ("ftp ftp://web-1/*", &["ftp ftp://web-1/pub"], &["ftp ftp://web-1/|id", "ftp ftp://web-1/|sh"]),
+        ("ftp web-1:/pub/*", &["ftp web-1:/pub/x"], &["ftp web-1:/pub/|id"]),
+        ("host web-1 ns-*", &["host web-1 ns-1"], &["host web-1 ns-1.evil.com"]),
+        ("nslookup web-1 10.0.0.*", &["nslookup web-1 10.0.0.7"], &["nslookup web-1 10.0.0.1.evil.com"]),
+        ("ping -c 3 web-1 web-*", &["ping -c 3 web-1 web-2"], &["ping -c 3 web-1 web-2.evil.com"]),
+        ("docker build -t acme/x *", &["docker build -t acme/x ."], &["docker build -t acme/x -"]),
+        ("docker build -q *", &["docker build -q ."], &["docker build -q -"]),
+        ("docker build *", &["docker build -"], &[]),
+    ]);
+}
