@@ -161,6 +161,11 @@ impl<'a> Simple<'a> {
         is_written || relative.iter().any(|word| word.is_redirected)
     }
 
+    /// Whether a word is a place on another machine.
+    fn is_remote(&self, word: &Word) -> bool {
+        matches!(self.name, "rsync" | "scp" | "sftp" | "ssh") && word.text.contains(':')
+    }
+
     /// Whether it writes the file that its word at `index` names.
     fn writes(&self, index: usize) -> bool {
         let before = index.checked_sub(1).and_then(|before| self.words.get(before)).map(|word| word.text.as_str());
@@ -171,7 +176,11 @@ impl<'a> Simple<'a> {
             || match self.written() {
                 Some(Written::All) => true,
                 Some(Written::First) => {
-                    operands().find(|(_, word)| !word.text.starts_with('-')).map(|(at, _)| at) == Some(index)
+                    // `tar czf x.tgz y`: the first word says what it does.
+                    let is_mode = |word: &Word| self.name == "tar" && !word.text.contains(['/', '.', '-']);
+                    let mut names =
+                        operands().filter(|(at, word)| !word.text.starts_with('-') && !(*at == 0 && is_mode(word)));
+                    names.next().map(|(at, _)| at) == Some(index)
                 }
                 Some(Written::Last) => operands().next_back().map(|(at, _)| at) == Some(index),
                 Some(Written::Behind(options)) => is_behind(options),
@@ -185,9 +194,8 @@ impl<'a> Simple<'a> {
         let mut before = None;
         let writes = |option: Option<&str>| option.is_some_and(|option| OUTPUT_OPTIONS.contains(&option));
         for word in self.words {
-            let is_remote = matches!(self.name, "rsync" | "scp" | "sftp" | "ssh") && word.text.contains(':');
             let mut option = before;
-            for part in word.text.split(['=', ':', ',']).filter(|_| !is_remote) {
+            for part in word.text.split(['=', ':', ',']).filter(|_| !self.is_remote(word)) {
                 let is_plain = !word.is_quoted && !WITH_EXPRESSIONS.contains(&self.name);
                 let path = in_home(part, home).or_else(|| other_home(part).filter(|_| is_plain));
                 let path = path.unwrap_or_else(|| part.to_owned());
@@ -385,11 +393,13 @@ fn relative_to_home(line: &str, home: &Path) -> Vec<(String, bool)> {
             let before = words.len() - simple.words.len();
             for (index, word) in words.iter().enumerate() {
                 let is_written = word.is_redirected || index >= before && simple.writes(index - before);
-                for text in word.text.split(['=', ':', ',']) {
+                // Of programs that write each operand, some are no files: `chmod 600 x`.
+                let makes = is_written && !matches!(simple.written(), Some(Written::All));
+                for text in word.text.split(['=', ':', ',']).filter(|_| !simple.is_remote(word)) {
                     let first = Path::new(text).components().find(|part| *part != Component::CurDir);
                     let is_name = !text.starts_with(['-', '$', '~']);
                     let Some(Component::Normal(first)) = first.filter(|_| is_name) else { continue };
-                    let is_file = word.is_redirected || text.starts_with("./") || home.join(first).exists();
+                    let is_file = word.is_redirected || makes || text.starts_with("./") || home.join(first).exists();
                     let text = text.trim_start_matches("./");
                     match found.iter_mut().find(|(known, _)| known == text) {
                         Some((_, known)) => *known |= is_written,
@@ -413,7 +423,18 @@ mod tests {
         fs::create_dir(home.path().join("notes")).unwrap();
         let at = home.path().display().to_string();
         for (line, words, rules) in [
-            ("cd ~ && sh -c 'tar czf notes.tgz notes'", "notes", "'Read(~/notes/**)'"),
+            (
+                "cd ~ && sh -c 'tar czf notes/a.tgz notes'",
+                "notes/a.tgz and notes",
+                "'Edit(~/notes/**)', 'Read(~/notes/**)'",
+            ),
+            (
+                "cd ~ && tar -c -f notes/a.tgz notes/b",
+                "notes/a.tgz and notes/b",
+                "'Edit(~/notes/**)', 'Read(~/notes/b)'",
+            ),
+            ("cd ~ && scp notes/a web:notes/b", "notes/a", "'Read(~/notes/a)'"),
+            ("cd ~ && chmod 600 notes", "notes", "'Edit(~/notes/**)'"),
             (
                 "cd ~ && sh -c 'cat ./notes/today >> notes/all.txt 2>&1'",
                 "notes/today and notes/all.txt",
@@ -460,6 +481,7 @@ mod tests {
             hint("sh -c \"for f in ~/*; do x; done\""),
             "grant what it needs: `allowed_tools: [Bash, 'Read(~/*)']`"
         );
+        assert!(hint("cd ~ && cp a.txt b.txt").contains("[Bash, 'Edit(~/b.txt)']`; make ~/b.txt first"));
         assert_eq!(hint("echo x~/y"), "grant what it needs: `allowed_tools: [Bash, 'Read(~/**)']`");
         assert_eq!(NamedPaths::of("ls /tmp/nobody", work, Some(home)).unwrap().words(), "your home");
         let both = NamedPaths::of("cp ~/a /mnt/b", work, Some(home)).unwrap();
