@@ -157,7 +157,6 @@ impl Host {
         }
     }
 
-    /// Records a call of our own command that the person allowed. Its process will ask again, over the control socket.
     /// Asks the person about a call, and waits. Channels that show the turn show that it waits.
     async fn ask_person(&self, rule: &str, tool: &str, call: String) -> Result<(), String> {
         let publish = |waits| self.bot.live.publish(&self.definition.id, UpdateKind::WaitsForPerson(waits));
@@ -167,6 +166,7 @@ impl Host {
         answer
     }
 
+    /// Records a call of our own command that the person allowed. Its process will ask again, over the control socket.
     fn record_approval(&self, start: &Start) {
         let name = start.argv.first().and_then(|program| program.rsplit('/').next());
         if name != Some(BOT.command) {
