@@ -178,8 +178,11 @@ impl<'a> Simple<'a> {
                 Some(Written::First) => {
                     // `tar czf x.tgz y`: the first word says what it does.
                     let is_mode = |word: &Word| self.name == "tar" && !word.text.contains(['/', '.', '-']);
-                    let mut names =
-                        operands().filter(|(at, word)| !word.text.starts_with('-') && !(*at == 0 && is_mode(word)));
+                    let is_name = |(at, word): &(usize, &Word)| {
+                        let is_option = word.text.starts_with('-');
+                        !is_option && (*at > 0 || !is_mode(word))
+                    };
+                    let mut names = operands().filter(is_name);
                     names.next().map(|(at, _)| at) == Some(index)
                 }
                 Some(Written::Last) => operands().next_back().map(|(at, _)| at) == Some(index),
