@@ -151,14 +151,7 @@ impl<'a> Simple<'a> {
     /// Whether it writes to a file that it names by a relative path.
     fn writes_beside_itself(&self) -> bool {
         let is_relative = |text: &str| !text.is_empty() && !text.starts_with(['-', '/', '$', '~']);
-        let relative = self.words.iter().filter(|word| is_relative(&word.text)).collect::<Vec<_>>();
-        let is_written = match self.written() {
-            Some(Written::All) => !relative.is_empty(),
-            Some(Written::First) => self.words.first().is_some_and(|word| is_relative(&word.text)),
-            Some(Written::Last) => self.words.last().is_some_and(|word| is_relative(&word.text)),
-            Some(Written::Behind(_)) | None => false,
-        };
-        is_written || relative.iter().any(|word| word.is_redirected)
+        self.words.iter().enumerate().any(|(index, word)| is_relative(&word.text) && self.writes(index))
     }
 
     /// Whether a word is a place on another machine.
@@ -168,11 +161,10 @@ impl<'a> Simple<'a> {
 
     /// Whether it writes the file that its word at `index` names.
     fn writes(&self, index: usize) -> bool {
-        let before = index.checked_sub(1).and_then(|before| self.words.get(before)).map(|word| word.text.as_str());
-        let is_behind = |options: &[&str]| before.is_some_and(|before| options.contains(&before));
+        let before = index.checked_sub(1).and_then(|before| self.words.get(before));
         let operands = || self.words.iter().enumerate().filter(|(_, word)| !word.is_redirected);
         self.words.get(index).is_some_and(|word| word.is_redirected)
-            || is_behind(&OUTPUT_OPTIONS)
+            || before.is_some_and(|before| self.writes_behind(&before.text))
             || match self.written() {
                 Some(Written::All) => true,
                 Some(Written::First) => {
@@ -186,39 +178,35 @@ impl<'a> Simple<'a> {
                     names.next().map(|(at, _)| at) == Some(index)
                 }
                 Some(Written::Last) => operands().next_back().map(|(at, _)| at) == Some(index),
-                Some(Written::Behind(options)) => is_behind(options),
-                None => false,
+                Some(Written::Behind(_)) | None => false,
             }
     }
 
     /// Returns its absolute paths, and whether it writes each. `~/x` is one in the home folder.
     fn paths(&self, home: Option<&Path>) -> Vec<(String, bool)> {
-        let mut found: Vec<(String, bool, Option<&str>)> = Vec::new();
-        let mut before = None;
-        let writes = |option: Option<&str>| option.is_some_and(|option| OUTPUT_OPTIONS.contains(&option));
-        for word in self.words {
-            let mut option = before;
+        let mut found = Vec::new();
+        for (index, word) in self.words.iter().enumerate() {
+            let mut option = None;
             for part in word.text.split(['=', ':', ',']).filter(|_| !self.is_remote(word)) {
                 let is_plain = !word.is_quoted && !WITH_EXPRESSIONS.contains(&self.name);
                 let path = in_home(part, home).or_else(|| other_home(part).filter(|_| is_plain));
                 let path = path.unwrap_or_else(|| part.to_owned());
                 if is_path(&path) && (root(&path).exists() || is_plain) {
-                    found.push((path, word.is_redirected || writes(option), option));
+                    found.push((path, self.writes(index) || option.is_some_and(|option| self.writes_behind(option))));
                 }
                 option = Some(part);
             }
-            before = Some(word.text.as_str());
         }
-        let (written, last) = (self.written(), found.len().saturating_sub(1));
-        let is_written = |index: usize, option: Option<&str>| match written {
-            Some(Written::All) => true,
-            Some(Written::First) => index == 0,
-            Some(Written::Last) => index == last,
-            Some(Written::Behind(options)) => option.is_some_and(|option| options.contains(&option)),
-            None => false,
+        found
+    }
+
+    /// Whether it writes the file behind this option.
+    fn writes_behind(&self, option: &str) -> bool {
+        let own = match self.written() {
+            Some(Written::Behind(options)) => options,
+            _ => &[],
         };
-        let all = found.into_iter().enumerate();
-        all.map(|(index, (path, is_redirected, option))| (path, is_redirected || is_written(index, option))).collect()
+        OUTPUT_OPTIONS.contains(&option) || own.contains(&option)
     }
 }
 
@@ -521,6 +509,7 @@ mod tests {
             ("cd /opt; touch a", "/opt", "'Edit(//opt/**)'"),
             ("cd /opt && ls > a && cd /usr && ls", "/opt", "'Edit(//opt/**)'"),
             ("cd /var && make -j 4 && cp a b; rm c", "/var", "'Edit(//var/**)'"),
+            ("cd /var && curl -o page https://a.example/x", "/var", "'Edit(//var/**)'"),
             ("cd /var && ls a", "/var", "'Read(//var/**)'"),
             ("cat ~root/x ~nobody-at-all/x", "/root/x", "'Read(//root/x)'"),
             ("pack --out=/mnt/x --in=/mnt/y", "/mnt/x and /mnt/y", "'Edit(//mnt/**)', 'Read(//mnt/y)'"),
