@@ -162,12 +162,14 @@ fn open_runs(
     let questions = journal.questions(ANSWERED)?;
     let state = |run: &RunRecord| {
         let asks = questions.iter().find(|question| question.start && question.run == run.run);
-        let is_running = |run: &RunRecord| run.outcome == RunState::Running;
-        match (asks.map(|asks| asks.answer), run.retry_at.or(run.started.filter(|_| is_running(run)))) {
-            (_, Some(at)) => OpenRunState::Runs(at),
-            (Some(None), None) => OpenRunState::Asks(asks.map(|asks| [asks.asked, asks.deadline]).unwrap_or_default()),
+        let started = run.started.filter(|_| run.outcome == RunState::Running);
+        match (run.retry_at.or(started), asks) {
+            (Some(at), _) => OpenRunState::Runs(at),
+            (None, Some(question)) if question.answer.is_none() => {
+                OpenRunState::Asks([question.asked, question.deadline])
+            }
             // It is approved, and begins as soon as it can.
-            (Some(Some(_)), None) => OpenRunState::Runs(now),
+            (None, Some(_)) => OpenRunState::Runs(now),
             (None, None) => OpenRunState::Waits,
         }
     };
