@@ -211,7 +211,7 @@ pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
     warnings.extend(check::of_new(&definition, app));
     let warnings = warnings.into_iter().map(|problem| problem.at_field(&app.home)).collect();
     SavedDefinition {
-        job: Job::of(definition, app.now()),
+        job: Job::of(definition, app),
         warnings,
         chain: None,
         is_new: false,

@@ -54,7 +54,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal
     if !app.remove_definition(&found.file)? {
         return Err(gone(&found.file));
     }
-    Ok(Outcome::Cancelled(Job::of(found, app.now())))
+    Ok(Outcome::Cancelled(Job::of(found, app)))
 }
 
 /// Moves a reminder to the time `span` from now, and keeps the rest of its file. Brings back one that has fired.

@@ -30,8 +30,8 @@ pub struct Job {
 
 impl Job {
     /// Returns a job that is not paused.
-    pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
-        let next = FirstOccurrences::after(now).of(&definition);
+    pub(super) fn of(definition: Arc<Definition>, app: &App) -> Self {
+        let next = FirstOccurrences::after(app.now(), app).of(&definition);
         Self { definition, next, paused: false, open: None }
     }
 
@@ -110,7 +110,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     };
     // A reminder is never paused.
     let paused = if kind != Kind::Reminder { paused(&loaded, app) } else { BTreeSet::new() };
-    let mut firsts = FirstOccurrences::after(app.now());
+    let mut firsts = FirstOccurrences::after(app.now(), app);
     let open = if kind == Kind::Reminder { open_states(app)? } else { HashMap::new() };
     let definitions = loaded.definitions;
     let mut jobs = Vec::with_capacity(definitions.len());
@@ -154,7 +154,7 @@ pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refus
     let loaded = app.load_with([id])?;
     let definition = find_readable(id, kind, &loaded)?;
     let paused = paused(&loaded, app).contains(&definition.id);
-    let job = Job::of(definition, app.now());
+    let job = Job::of(definition, app);
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
 }
 

@@ -412,7 +412,8 @@ impl App {
     /// Returns the next times of a definition, at most `count`.
     #[must_use]
     pub fn next_times(&self, definition: &Definition, count: usize) -> Vec<DateTime<Utc>> {
-        occurrences(definition, self.now()).take(count).collect()
+        let after = upcoming::FirstOccurrences::after(self.now(), self).fires_after(definition);
+        occurrences(definition, after).take(count).collect()
     }
 
     /// Returns the current time zones of the jobs of these runs.

@@ -7,8 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{JournalError, JournalReader, OccurrenceAccount};
-use crate::schedule::cron::Times;
-use crate::schedule::occurrences;
+use crate::schedule::{fires_after, occurrences};
 
 /// Maximum number of occurrences of one definition to count, because a month of minutes takes a while to go through.
 const COUNTED: usize = 1000;
@@ -57,8 +56,7 @@ fn by_accounts(
         };
         let has_record = |at: &DateTime<Utc>| account.is_some_and(|account| account.beyond.contains(at));
         // An occurrence that fired with another jitter is not due again.
-        let times = account.and_then(|_| Times::of(definition));
-        let after = times.map_or(after, |times| times.not_again(definition.zone, after, after));
+        let after = fires_after(definition, after, account.map(|_| after));
         let due = occurrences(definition, after).take_while(|at| *at <= now);
         let mut due = due.filter(|at| !has_record(at)).take(COUNTED);
         let since = due.next()?;

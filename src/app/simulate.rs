@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use super::upcoming::FirstOccurrences;
 use super::words::conditions;
 use super::{App, budget, check, jobs, made, push, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded, Problem};
@@ -104,7 +105,9 @@ pub(super) fn simulated(
     let chosen = chosen.iter().map(|one| made::with_approval(one, &loaded.definitions, app));
     let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let open = open_runs(&jobs, &journal, now)?;
+    let firsts = FirstOccurrences::after(now, app);
     let subject = |job: &RunEstimate| SimulatedJob {
+        last_due: firsts.last_due(&job.definition),
         open: open.iter().filter(|(id, _)| *id == job.definition.id).map(|(_, open)| *open).collect(),
         ..job.subject(held(&job.definition))
     };
@@ -212,6 +215,7 @@ impl RunEstimate {
         SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
+            last_due: None,
             open: Vec::new(),
             definition: Arc::clone(&self.definition),
             takes: self.takes,

@@ -193,7 +193,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.redacted(run)).partition(is_running);
     let last_failed = last_failed(&failures, &journal, app)?;
-    let (mut next, left_out) = upcoming::coming(&definitions, None, now, None, NEXT, OccurrenceLimit::First);
+    let (mut next, left_out) = upcoming::coming(&definitions, None, None, NEXT, OccurrenceLimit::First, app);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         hosts: for_person(app, || journal.hosts())?,
@@ -306,7 +306,7 @@ pub(super) fn overview(app: &App) -> Option<Overview> {
         Ok(None) => ServiceState::Stopped,
         Err(_) => ServiceState::Silent,
     };
-    let next = upcoming::coming(&definitions, None, app.now(), None, 1, OccurrenceLimit::First).0.into_iter().next();
+    let next = upcoming::coming(&definitions, None, None, 1, OccurrenceLimit::First, app).0.into_iter().next();
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     Some(Overview { service, jobs: loaded.definitions.len(), errors, next })
 }

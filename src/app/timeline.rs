@@ -108,7 +108,7 @@ pub(super) fn timeline(
     let mut paused = suppressed.paused;
     paused.extend(loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()));
     let coming = |definitions: &[Arc<Definition>], count, each| {
-        upcoming::coming(definitions, Some(now), now, Some(until), count, each).0
+        upcoming::coming(definitions, Some(now), Some(until), count, each, app).0
     };
     for first in coming(&definitions, usize::MAX, OccurrenceLimit::First) {
         row(&mut rows, whose(&first.definition));

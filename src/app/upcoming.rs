@@ -1,5 +1,6 @@
 //! The coming occurrences of all definitions, in order of time.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::definition::{Definition, DefinitionId, Loaded, Recurrence, Trigger};
 use crate::journal::{JournalReader, RunState};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
+use crate::schedule::fires_after;
 
 /// One coming occurrence.
 #[derive(Clone, Debug)]
@@ -82,7 +84,7 @@ pub(super) fn next(
         suppressed.paused.retain(|id| named.iter().any(|one| one.id == *id));
         suppressed.others(named)
     };
-    let (mut occurrences, left_out) = coming(&chosen, from, now, until, count, each);
+    let (mut occurrences, left_out) = coming(&chosen, from, until, count, each, app);
     with_approval(&mut occurrences, &loaded, app);
     // An unreadable journal does not prevent showing occurrences; `status` reports it.
     if let Ok(journal) = runs::open(app) {
@@ -109,7 +111,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let chosen = suppressed.others(loaded.definitions.values().cloned());
     let until = now + TimeDelta::days(days.into());
     let each = OccurrenceLimit::All;
-    let (occurrences, left_out) = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, each);
+    let (occurrences, left_out) = coming(&chosen, Some(now), Some(until), IN_CALENDAR, each, app);
     let (disabled, on_events) = (Vec::new(), Vec::new());
     Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events, unread })
 }
@@ -144,15 +146,15 @@ pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader)
 pub(super) fn coming(
     definitions: &[Arc<Definition>],
     from: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
     count: usize,
     each: OccurrenceLimit,
+    app: &App,
 ) -> (Vec<Occurrence>, usize) {
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
     // An occurrence at `from` itself counts, so the search begins a moment earlier.
-    let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
-    let mut firsts = FirstOccurrences::after(after);
+    let after = from.map_or_else(|| app.now(), |from| from - TimeDelta::milliseconds(1));
+    let mut firsts = FirstOccurrences::after(after, app);
     let mut heap = BinaryHeap::new();
     for (index, definition) in definitions.iter().enumerate().filter(|(_, definition)| definition.enabled) {
         if let Some(at) = firsts.of(definition).filter(within) {
@@ -188,13 +190,15 @@ pub(super) fn coming(
 /// Computes the first occurrences of definitions after a time. Caches them by expression and zone: many routines share
 /// both, and parsing an expression takes longer than all else.
 pub(super) struct FirstOccurrences<'a> {
+    app: &'a App,
+    journal: OnceCell<Option<JournalReader>>,
     after: DateTime<Utc>,
     known: HashMap<(&'a Recurrence, Tz), Option<DateTime<Utc>>>,
 }
 
 impl<'a> FirstOccurrences<'a> {
-    pub(super) fn after(after: DateTime<Utc>) -> Self {
-        Self { after, known: HashMap::new() }
+    pub(super) fn after(after: DateTime<Utc>, app: &'a App) -> Self {
+        Self { app, journal: OnceCell::new(), after, known: HashMap::new() }
     }
 
     /// Returns the first occurrence; `None` if there is none, or the definition is disabled. A reminder has its own time, past or future.
@@ -205,7 +209,7 @@ impl<'a> FirstOccurrences<'a> {
         match &definition.trigger {
             // With a jitter, the time depends on the job, too.
             Trigger::Routine { recurs: Recurrence { jitter: Some(_), .. }, .. } => {
-                Times::of(definition)?.next(definition.zone, self.after)
+                Times::of(definition)?.next(definition.zone, self.fires_after(definition))
             }
             Trigger::Routine { recurs, .. } => *self
                 .known
@@ -214,5 +218,17 @@ impl<'a> FirstOccurrences<'a> {
             Trigger::Reminder { run_at, .. } | Trigger::Session { run_at, .. } => Some(run_at.to_utc()),
             Trigger::Webhook(_) => None,
         }
+    }
+
+    /// Returns the time after which a definition fires next, which is later where its jitter would repeat its last occurrence.
+    pub(super) fn fires_after(&self, definition: &Definition) -> DateTime<Utc> {
+        fires_after(definition, self.after, self.last_due(definition))
+    }
+
+    /// Returns the last time for which a routine with jitter fired; `None` if it has none, or the journal cannot be read.
+    pub(super) fn last_due(&self, definition: &Definition) -> Option<DateTime<Utc>> {
+        definition.jitter()?;
+        let journal = self.journal.get_or_init(|| runs::open(self.app).ok()).as_ref()?;
+        journal.last_due(&definition.id, self.app.now()).ok().flatten()
     }
 }

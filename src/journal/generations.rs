@@ -11,6 +11,7 @@ use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::oneshot;
 
+use super::reader::LAST_DUE;
 use super::rows::{Columns, ms, time};
 use super::{Journal, JournalError, pushed};
 use crate::definition::DefinitionId;
@@ -155,13 +156,8 @@ impl Journal {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                let last: Option<i64> = connection.one(
-                    "SELECT at FROM occurrence
-                         WHERE id = ?1 AND at <= ?2 AND kind = 'routine' AND NOT by_hand AND occasion IS NULL
-                         ORDER BY at DESC LIMIT 1",
-                    params![id.as_str(), ms(clock.now())],
-                    |row| row.get(0),
-                )?;
+                let last: Option<i64> =
+                    connection.one(LAST_DUE, params![id.as_str(), ms(clock.now())], |row| row.get(0))?;
                 last.map(time).transpose()
             })
             .await

@@ -104,6 +104,10 @@ SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.l
     THEN o.retry_at END AS retry_at
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
 
+/// A routine's last scheduled time, until a time, that has a record.
+pub(super) const LAST_DUE: &str = "SELECT at FROM occurrence
+     WHERE id = ?1 AND at <= ?2 AND kind = 'routine' AND NOT by_hand AND occasion IS NULL ORDER BY at DESC LIMIT 1";
+
 /// Reminders with a record, though their file may still exist.
 pub(super) const CLAIMED_REMINDERS: &str =
     "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
@@ -239,6 +243,14 @@ impl JournalReader {
             by_id.entry(id).or_default().push(at);
         }
         Ok(by_id)
+    }
+
+    /// Returns a routine's last scheduled time, not after `now`, that fired or was skipped.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn last_due(&self, id: &DefinitionId, now: DateTime<Utc>) -> Result<Option<DateTime<Utc>>, JournalError> {
+        Ok(self.all(LAST_DUE, &[&id.as_str(), &ms(now)], |row| row.at("at"))?.pop())
     }
 
     /// Returns the watermarks of those of these definitions that are routines.

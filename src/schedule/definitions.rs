@@ -77,6 +77,14 @@ pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterat
     std::iter::successors(first, next)
 }
 
+/// Returns the time after which a definition fires next: `after`, or a later time if its jitter would repeat the occurrence for which it
+/// fired last. `last_due`: the scheduled time of that one; `None` without jitter.
+#[must_use]
+pub fn fires_after(definition: &Definition, after: DateTime<Utc>, last_due: Option<DateTime<Utc>>) -> DateTime<Utc> {
+    let Some(last) = last_due else { return after };
+    Times::of(definition).map_or(after, |times| times.not_again(definition.zone, after, last))
+}
+
 /// Returns when a reminder or a session falls due, rounded up to milliseconds, the resolution of the journal.
 pub(crate) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     let run_at = definition.trigger.run_at()?;
@@ -224,10 +232,7 @@ impl Definitions {
         let current = &entry.loaded.definition;
         if Arc::ptr_eq(current, definition) || trigger(current) == trigger(definition) {
             let (fires_after, not_missed_until) = ((*accounted_until).min(now), (*accounted_until).min(latest));
-            let fires_after = match (Times::of(current), last_due) {
-                (Some(times), Some(last)) => times.not_again(current.zone, fires_after, *last),
-                _ => fires_after,
-            };
+            let fires_after = self::fires_after(current, fires_after, *last_due);
             let old = entry.watermark.unwrap_or(Watermark { fires_after, not_missed_until });
             entry.watermark = Some(Watermark {
                 fires_after: fires_after.max(old.fires_after),

@@ -49,7 +49,7 @@ pub use command::{
 };
 pub(crate) use conclusion::buttons_of;
 pub(crate) use definitions::due_at;
-pub use definitions::{generation, next_due, occurrences};
+pub use definitions::{fires_after, generation, next_due, occurrences};
 pub use dispatcher::cannot_wake;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
 pub use files::{Files, Removal};

@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::cron::Times;
-use super::definitions::{due_at, occurrences};
+use super::definitions::{due_at, fires_after, occurrences};
 use super::missed::{Plan, Window, plan};
 use super::overlap::{Predecessor, purposes};
 use crate::definition::{Definition, FollowedEnd, Mode, OnMissed, OnOverlap, Period, Trigger};
@@ -34,6 +34,8 @@ pub struct SimulatedJob {
     pub own_budget: Option<Spending>,
     /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
+    /// The last time for which it fired; `None` without jitter.
+    pub last_due: Option<DateTime<Utc>>,
     /// Its runs that are not over now.
     pub open: Vec<OpenRun>,
 }
@@ -134,6 +136,7 @@ pub fn simulate(subjects: &[SimulatedJob], assumed: &Assumptions) -> (Vec<Predic
     let begun = simulation.resume();
     for (place, subject) in subjects.iter().enumerate() {
         simulation.missed(place);
+        let after = fires_after(&subject.definition, after, subject.last_due);
         due.extend(occurrences(&subject.definition, after).next().map(|at| Reverse((at, place))));
     }
     simulation.launch(assumed.now);
@@ -463,6 +466,7 @@ mod tests {
             tokens: 1000,
             own_budget: None,
             held: None,
+            last_due: None,
             open: Vec::new(),
         }
     }

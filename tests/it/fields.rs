@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 use serde_json::Value;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
@@ -147,6 +147,45 @@ fn a_span_comes_round_from_a_fixed_moment_and_a_little_later_where_the_file_says
     let (one, two) = (next("later"), next("later"));
     let late = rest(one);
     assert!(late < 30 * 60_000 && (one == two || late == rest(two)), "{one} {two}");
+}
+
+/// `jitter`: an edit puts off a time that has fired.
+#[test]
+fn a_time_that_has_fired_is_not_announced_again_with_a_new_delay() {
+    let bot = TestBot::new().env("TZ", "UTC");
+    bot.write("config.yaml", "timezone: UTC\n");
+    // The service creates the journal. What has fired is written while it is off.
+    bot.start().stop();
+    let fired = DateTime::from_timestamp((now().timestamp() / 60 - 2) * 60, 0).unwrap();
+    let cron = fired.format("cron: '%M %H * * *'\njitter: 20h\n").to_string();
+    let next = |id: &str| {
+        let shown = bot.json(["routine", "show", id]);
+        DateTime::parse_from_rfc3339(shown["next"].as_str().unwrap_or_else(|| panic!("{shown:#}"))).unwrap().to_utc()
+    };
+    let is_put_off = |id: &String| {
+        job(&bot, id, &cron, "true");
+        next(id) - fired < TimeDelta::days(1)
+    };
+    let id =
+        (0..9).map(|number| format!("job-{number}")).find(is_put_off).expect("one of them is delayed by some minutes");
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    let sql = "INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
+               VALUES (?1, 'routine', ?2, 0, 'routines/' || ?1 || '.md', ?2, 'completed', 1)";
+    journal.execute(sql, rusqlite::params![id, fired.timestamp_millis()]).unwrap();
+    let following = next(&id);
+    assert!(following - fired >= TimeDelta::days(1), "{following}");
+    let told = |words: &[&str], pointer: &str| {
+        let said = bot.json(words);
+        let at = said.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{words:?}: {said:#}"));
+        assert_eq!(DateTime::parse_from_rfc3339(at).unwrap(), following, "{words:?}");
+    };
+    told(&["routine", "list"], "/0/next");
+    told(&["next"], "/0/at");
+    told(&["next", &id], "/0/at");
+    told(&["status"], "/next/0/at");
+    told(&["why", &id], "/next_at");
+    let until = (following + TimeDelta::minutes(1)).to_rfc3339();
+    told(&["simulate", &id, "--until", &until], "/occurrences/0/at");
 }
 
 /// `enabled: false`, `on_missed`: for a time that has passed.

@@ -11,6 +11,7 @@ use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
+use crate::app::upcoming::FirstOccurrences;
 use crate::app::{App, Starter, budget, check, gate, made, times, watched};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
@@ -131,7 +132,7 @@ impl Facts {
         let coming = suppressed.others(definition.clone());
         let overdue = overdue(&coming, journal, now)?.into_iter().next();
         let next = coming.first().filter(|definition| definition.enabled);
-        let next = next.and_then(|definition| occurrences(definition, now).next());
+        let next = next.and_then(|one| occurrences(one, FirstOccurrences::after(now, app).fires_after(one)).next());
         let (service, service_is_silent, starter) = state_of_service(app);
         let all_paused = service::paused(service.as_ref(), journal)?.and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);

@@ -27,6 +27,7 @@ async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
         tokens: 0,
         own_budget: None,
         held: None,
+        last_due: None,
         open: Vec::new(),
     };
     let (now, until) = (march("01T12:00:00"), march("01T15:00:00"));
