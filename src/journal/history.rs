@@ -69,7 +69,7 @@ pub struct Attempt {
     /// The state.
     pub state: RunState,
     /// When it began; `None`: never.
-    pub launched: Option<DateTime<Utc>>,
+    pub started: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended: Option<DateTime<Utc>>,
     /// Kind of failure, as the journal names it.
@@ -226,7 +226,7 @@ impl JournalReader {
     fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<OccurrenceHistory>, JournalError> {
         let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, story(row)?)))?;
         let sql = format!(
-            "SELECT run, host, attempt, state, launched, ended, class, error, cost_usd FROM run
+            "SELECT run, host, attempt, state, coalesce(started, launched) AS started, ended, class, error, cost_usd FROM run
              WHERE occurrence = ?1 ORDER BY attempt LIMIT {MAX_ROWS}"
         );
         for (number, story) in &mut found {
@@ -259,7 +259,7 @@ fn attempt(row: &Row<'_>) -> Result<Attempt, JournalError> {
         host: row.get("host")?,
         number: row.get("attempt")?,
         state: state(&row.get::<String>("state")?)?,
-        launched: row.maybe_at("launched")?,
+        started: row.maybe_at("started")?,
         ended: row.maybe_at("ended")?,
         class: row.get("class")?,
         error: row.get("error")?,

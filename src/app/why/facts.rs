@@ -410,9 +410,9 @@ impl Facts {
     }
 
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
-        let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
+        let Attempt { run, host, number, state, started, ended, class, error, .. } = attempt;
         let known = ended.filter(|_| !ended_unseen(error.as_deref()));
-        let took = launched.zip(known).map(|(from, to)| format!(" after {}", words::span(to - from)));
+        let took = started.zip(known).map(|(from, to)| format!(" after {}", words::span(to - from)));
         // The error says more than its class.
         let class = class.as_ref().filter(|_| error.is_none()).map(|class| format!(" ({class})"));
         let error = error.as_ref().map(|error| format!(": {}", words::reason(error)));
@@ -424,7 +424,7 @@ impl Facts {
         let which = if *number > 1 { format!(", attempt {number}") } else { String::new() };
         let on = host.as_ref().map(|host| format!(", on {host}")).unwrap_or_default();
         let what = format!("run {run}{which}{on}: {state}{parts}");
-        Evidence { from: Source::Journal, at: ended.or(*launched), what }
+        Evidence { from: Source::Journal, at: ended.or(*started), what }
     }
 }
 

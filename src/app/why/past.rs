@@ -46,7 +46,7 @@ pub(super) fn explain(story: &OccurrenceHistory, facts: &Facts) -> (Sentence, Ve
 /// Returns the occurrence and the time its first attempt began.
 fn begun(facts: &Facts) -> Option<(&OccurrenceHistory, DateTime<Utc>)> {
     let story = facts.story.as_ref()?;
-    Some((story, story.attempts.iter().find_map(|attempt| attempt.launched)?))
+    Some((story, story.attempts.iter().find_map(|attempt| attempt.started)?))
 }
 
 fn last(facts: &Facts) -> Option<&Attempt> {
@@ -290,7 +290,7 @@ pub(super) fn asks(facts: &Facts) -> Option<Statement> {
 pub(super) fn running(facts: &Facts) -> Option<Statement> {
     let is_off = facts.is_host_off(facts.story.as_ref()?);
     let attempt = last(facts).filter(|last| last.state == RunState::Running && !is_off)?;
-    let span = words::span(facts.now - attempt.launched?);
+    let span = words::span(facts.now - attempt.started?);
     Statement::bare(format!("is running, for {span}{}", earlier(facts)))
 }
 
