@@ -114,10 +114,12 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Describes that a call is allowed, and by which rule.
+/// Describes that a rule allows a call. `None` for a line of the shell whose programs are judged when they start.
 fn allowed(kind: &EventKind) -> Option<(&'static str, Emphasis, String)> {
-    let EventKind::Observed(Observation::ToolDecided { allowed: true, rule, .. }) = kind else { return None };
-    Some(("allowed", Emphasis::Faint, rule.as_ref().map(|rule| format!("by `{rule}`")).unwrap_or_default()))
+    let EventKind::Observed(Observation::ToolDecided { allowed: true, rule: Some(rule), .. }) = kind else {
+        return None;
+    };
+    Some(("allowed", Emphasis::Faint, format!("by `{rule}`")))
 }
 
 /// Returns the JSON of an event, with its time in the zone of records.

@@ -99,7 +99,10 @@ struct CallDecision<'a> {
 fn decisions(events: &[Event]) -> HashMap<&str, CallDecision<'_>> {
     let mut decisions = HashMap::new();
     for event in events {
-        if let EventKind::Observed(Observation::ToolDecided { call, allowed, layer, rule, .. }) = &event.kind {
+        if let EventKind::Observed(Observation::ToolDecided { call, allowed, layer, rule, .. }) = &event.kind
+            // No rule allowed a line of the shell whose programs are judged when they start.
+            && (!allowed || rule.is_some())
+        {
             let layer = layer.map(|layer| layer.to_string());
             decisions.insert(&**call, CallDecision { allowed: *allowed, layer, rule: rule.as_deref() });
         }
