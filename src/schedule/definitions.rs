@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) watermark: Option<Watermark>,
     /// The claimed `run_at` of a reminder.
     pub(super) claimed: Option<DateTime<Utc>>,
-    /// When the service saw a reminder's file whose time had passed by then.
+    /// When the service saw the file of a reminder whose time had passed by then, or the file of a routine that it did not know.
     pub(super) late_file: Option<DateTime<Utc>>,
 }
 

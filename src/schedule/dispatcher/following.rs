@@ -71,9 +71,11 @@ impl Dispatcher {
 
     pub(super) fn upsert(&mut self, loaded: Loaded) {
         let (id, at, now) = (loaded.definition.id.clone(), due_at(&loaded.definition), self.clock.now());
+        // A routine whose file is back was due in the meantime, too.
+        let is_back = self.definitions.get(&id).is_none();
         let unobserved = self.take_in(loaded);
         if let Some(entry) = self.definitions.get_mut(&id) {
-            entry.late_file = Some(now).filter(|now| at.is_some_and(|at| at < *now));
+            entry.late_file = Some(now).filter(|now| at.map_or(is_back, |at| at < *now));
         }
         self.observe_all(unobserved.as_slice());
     }

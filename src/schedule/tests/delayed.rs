@@ -133,6 +133,22 @@ async fn a_reminder_whose_file_came_late() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_routine_whose_file_was_gone_when_it_was_due() {
+    let world = World::new();
+    let mail = routine("mail");
+    let process = world.begin(std::slice::from_ref(&mail));
+    minutes(59).await;
+    process.schedule.remove(mail.id.clone());
+    minutes(1).await;
+    seconds(8).await;
+    process.schedule.upsert(loaded(&mail));
+    minutes(61).await;
+    process.stop(Duration::ZERO).await;
+    assert_eq!(world.delays(), ["mail 13:00 file_late until 13:00"]);
+    assert_eq!(world.attempts(), ["mail 01T13:00 completed", "mail 01T14:00 completed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_short_pause() {
     let world = World::new();
     let missed = Definition { on_missed: OnMissed::Skip, ..routine("skip") };
