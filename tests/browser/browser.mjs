@@ -41,6 +41,11 @@ export async function open(browser, url, options = {}) {
   return { context, faults };
 }
 
+/** The size of a page that is shown, in bytes. */
+export function size(page) {
+  return page.evaluate(() => performance.getEntriesByType('navigation')[0].decodedBodySize);
+}
+
 /** What is wrong with a page that is shown, with all that is folded on it: barriers, and whether it, or a box in it, is wider than there is room. */
 export async function look(page) {
   await page.evaluate(AXE);

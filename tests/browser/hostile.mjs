@@ -1,6 +1,6 @@
 // Texts of agents, of files and of programs are shown as they are, and are never anything but text.
 import { ask, enter, until, write } from './bot.mjs';
-import { look, open } from './browser.mjs';
+import { look, open, size } from './browser.mjs';
 
 const ODD = 'odd <b>"name"& ü';
 /** The longest id that there can be. */
@@ -48,7 +48,7 @@ export async function test({ browser, url, check, figures }) {
     await check(path.slice(0, 60), async () => {
       const began = Date.now();
       const answer = await page.goto(url + path);
-      figures[path] = { bytes: (await answer.body()).length, ms: Date.now() - began };
+      figures[path] = { bytes: await size(page), ms: Date.now() - began };
       const isError = answer.status() >= 400;
       const wrong = isError ? [] : await strange(page);
       if (isError && (await page.locator('img').count()) > 0) wrong.push('an image');

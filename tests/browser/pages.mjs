@@ -1,6 +1,6 @@
 // Every page, narrow and wide, light and dark: no barrier, no error, nothing from elsewhere, nothing to scroll sideways.
 import { ask, enter } from './bot.mjs';
-import { look, open } from './browser.mjs';
+import { look, open, size } from './browser.mjs';
 
 /** A path for each page, and what it leads to. */
 export async function paths() {
@@ -31,8 +31,8 @@ export async function lookAtEach(all, { browser, url, check, figures }) {
     for (const path of all) {
       await check(`${path} at ${width} px, ${colorScheme}`, async () => {
         faults.length = 0;
-        const answer = await page.goto(url + path, { waitUntil: 'load' });
-        figures[path] = (await answer.body()).length;
+        await page.goto(url + path, { waitUntil: 'load' });
+        figures[path] = await size(page);
         const found = await look(page);
         return [...faults.filter((fault) => !isOwnStatus(fault, path)), ...found];
       });
