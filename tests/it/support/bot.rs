@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rustix::process::{Pid, Signal};
@@ -200,7 +201,7 @@ impl TestBot {
     /// Runs one command to its end.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> CommandOutput {
-        CommandOutput::of(self.command(args))
+        CommandOutput::in_time(self.command(args))
     }
 
     /// Runs one command that must succeed, and returns its standard output.
@@ -297,7 +298,20 @@ impl TestBot {
     }
 }
 
+/// Longest time that a command of the bot takes, on a machine that is busy with other tests.
+const COMMAND_LIMIT: Duration = Duration::from_secs(170);
+
 impl CommandOutput {
+    /// Runs a command to its end. Fails by name, before the test's own limit, if the command does not end.
+    #[track_caller]
+    fn in_time(command: Command) -> Self {
+        let words: Vec<OsString> = command.get_args().map(ToOwned::to_owned).collect();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(Self::of(command)));
+        let output = receiver.recv_timeout(COMMAND_LIMIT);
+        output.unwrap_or_else(|_| panic!("{words:?} is not over after {COMMAND_LIMIT:?}"))
+    }
+
     /// Runs a command to its end.
     pub fn of(mut command: Command) -> Self {
         let output = command.output().unwrap();
