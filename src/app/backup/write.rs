@@ -339,6 +339,8 @@ fn names_in(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
         }
     }
     names.sort();
+    // The kernel may give a name twice that is moved meanwhile.
+    names.dedup();
     Ok(names)
 }
 
