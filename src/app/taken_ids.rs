@@ -10,7 +10,7 @@ use crate::run::spawn::MAIN;
 
 /// Returns whether an id is taken: the journal knows it, so that earlier runs under it are not mistaken for those of a new definition, and a
 /// file does not take the place of a definition of the database. For a run, also whether the person could mean another job by it, or
-/// a session.
+/// a session: by its beginning, in capitals or not.
 pub(super) fn is_taken(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
     // Without them, every id is taken.
@@ -20,7 +20,8 @@ pub(super) fn is_taken(app: &App) -> impl Fn(&DefinitionId) -> bool {
     };
     let is_run = matches!(app.caller, Caller::Run(_));
     move |id| {
-        let begins = |name: &String| name.starts_with(id.as_str());
+        let small = id.as_str().to_lowercase();
+        let begins = |name: &String| name.to_lowercase().starts_with(&small);
         meant.as_ref().is_none_or(|meant| meant.iter().any(begins))
             || journal.as_ref().map_or(is_run, |journal| {
                 is_in_journal(journal, id).unwrap_or(true)
