@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,8 +67,14 @@ pub fn is_program(file: &Path) -> bool {
 #[must_use]
 pub fn is_script(program: &Path) -> bool {
     let mut head = [0; 2];
-    let read = std::fs::File::open(program).and_then(|mut file| io::Read::read(&mut file, &mut head));
+    let read = opened(program).and_then(|mut file| io::Read::read(&mut file, &mut head));
     read.is_ok() && head == *b"#!"
+}
+
+/// Opens a program to read. Never waits: a job may put a pipe in the place of a file.
+fn opened(program: &Path) -> io::Result<std::fs::File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    std::fs::OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(program)
 }
 
 /// Returns the program in a script's first line, or `None` if there is none. `path`: the search path of `env`.
@@ -76,7 +82,7 @@ pub fn is_script(program: &Path) -> bool {
 pub fn interpreter(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
     // The kernel reads only 256 bytes of the line (execve(2)).
     let mut head = Vec::new();
-    let file = std::fs::File::open(program).ok()?;
+    let file = opened(program).ok()?;
     io::Read::read_to_end(&mut io::Read::take(file, 256), &mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
