@@ -15,7 +15,7 @@ use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
 use ollim_bot::run::dry_run::client_script;
-use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
+use ollim_bot::run::sandbox::{ClosedPlaces, JobSandbox, SandboxPlan};
 
 use super::{Plan, ms, percentile, row};
 
@@ -108,6 +108,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
         limits: Limits::default(),
         network: true,
         proxied: false,
+        closed: ClosedPlaces::default(),
     };
     let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
     let mut spec = sandbox.for_client(false).shell.unwrap();

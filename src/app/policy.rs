@@ -15,7 +15,7 @@ use crate::run::client_environment as client;
 use crate::run::dry_run::{self, dry_run};
 use crate::run::kernel_support::kernel_support;
 use crate::run::runner::{self, RunSettings};
-use crate::run::sandbox::SandboxPlan;
+use crate::run::sandbox::{ClosedPlaces, SandboxPlan};
 use crate::run::setup::Setup;
 
 /// The verdict on a tool call of a definition's run.
@@ -258,6 +258,7 @@ impl TrialEnvironment {
             limits: dry_run::LIMITS,
             network: setup.network == JobNetwork::Internet,
             proxied: client_environment.names_proxy(),
+            closed: ClosedPlaces::default(),
         };
         Ok(Self { plan, client_environment, folder, made })
     }

@@ -29,7 +29,7 @@ use super::needs;
 use super::prepared::PreparedSlot;
 use super::prompt::{FollowUpBy, ForkFacts, Prompt};
 use super::questions::{Questions, RunQuestions};
-use super::sandbox::{JobSandbox, SandboxPlan};
+use super::sandbox::{ClosedPlaces, JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
 use super::system_prompt::{CreatableJobs, SystemPrompt};
@@ -347,6 +347,7 @@ impl Runner {
             limits: settings.limits,
             network: setup.network == JobNetwork::Internet,
             proxied: self.client_environment.names_proxy(),
+            closed: ClosedPlaces::default(),
         };
         let rights = policy.shell(None);
         let listed = rights.as_ref().is_some_and(|rights| !rights.everything);

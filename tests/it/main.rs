@@ -87,6 +87,7 @@ mod policy_corpus;
 mod problems;
 mod pushed;
 mod questions;
+mod reading_rules;
 mod recipes;
 mod reloading;
 mod remedies;

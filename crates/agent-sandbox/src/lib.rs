@@ -37,6 +37,7 @@ mod launch;
 pub mod leftovers;
 mod limits;
 mod mark;
+pub mod mounts;
 pub mod prespawn;
 mod privileges;
 mod program;

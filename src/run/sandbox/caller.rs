@@ -45,10 +45,10 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Creates a caller's sandbox and its folders. `rights` are those of its shell; `None` means no shell.
-    pub(super) fn make(plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
+    pub(super) fn make(mut plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
         plan.prepare()?;
-        let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
-        let anything = plan.anything(&guarded);
+        plan.closed = plan.closed_places(rights);
+        let anything = plan.anything();
         let mut held = plan.clone();
         held.granted.retain(|pattern| rights.is_none_or(|rights| rights.grant_whole(pattern, &BOT)));
         let shell = rights.map(|rights| held.shell(rights, &anything)).transpose()?;

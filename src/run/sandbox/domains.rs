@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_sandbox::stamped::{Stamped, stamp};
-use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
+use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, mounts, system};
 
 use super::caller::ProgramDomain;
 use super::trees::{Trees, opens_files};
-use super::{SandboxPlan, resolved};
+use super::{ClosedPlaces, SandboxPlan, resolved};
 use crate::links::leads_through;
 use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
 
@@ -53,7 +53,7 @@ impl SandboxPlan {
         let Trees { mut read, write, .. } = self.trees(false);
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && opens_files(pattern);
         let beside = match self.granted.iter().any(everything) {
-            true => self.hidden(),
+            true => self.hidden_from_readers(),
             false => {
                 read.extend(self.open(system::data()));
                 read.extend(system::sources());
@@ -133,23 +133,24 @@ impl SandboxPlan {
 
         let mut execute = system::loaders();
         execute.push(self.shell_binary.clone());
-        let mut read = self.open(system::libraries());
+        let mut read = self.readable(system::libraries());
         read.extend(system::sources());
         read.extend([all.clone(), overlay.clone(), self.guard()]);
         let trees = self.trees(true);
-        read.extend(trees.read);
+        read.extend(self.unguarded(trees.read));
         let mut write = system::sinks();
         write.push(self.temporary());
-        write.extend(trees.write);
+        write.extend(self.unguarded(trees.write));
         let mut path = Vec::new();
         let mut domain = Domain { required: self.required, ..Domain::default() };
         if trees.everything {
             // `/` is listed here, since the shell starts in the client's domain, which cannot list it.
-            read.extend(self.open(vec!["/".into()]));
+            let closed: Vec<PathBuf> = self.closed_to_readers().iter().map(resolved).collect();
+            read.extend(agent_sandbox::without(&["/".into()], &closed));
         }
         if rights.everything && !rights.judge_all {
             execute.extend(anything.iter().cloned());
-            read.extend(self.open(system::data()));
+            read.extend(self.readable(system::data()));
             write.push(self.home.work());
             domain.network = self.network();
             path.push(self.guard());
@@ -183,7 +184,7 @@ impl SandboxPlan {
     /// Returns the access of every program outside of the shell, whatever its rights. No job can change these locations.
     fn every_program(&self) -> Domain {
         let mut domain = Domain { attributes: Attributes::None, ..Domain::default() };
-        domain.read = self.open(system::data());
+        domain.read = self.readable(system::data());
         domain.read.extend(system::sources());
         domain.read.extend([self.guard(), self.judged_farm()]);
         domain.list = self.open(["/usr", "/etc", "/opt"].iter().map(resolved).collect());
@@ -197,10 +198,11 @@ impl SandboxPlan {
 
     /// Returns the additional access of this job's programs.
     pub(super) fn base(&self) -> Domain {
-        let Trees { mut read, everything, .. } = self.trees(false);
+        let Trees { read, everything, .. } = self.trees(false);
+        let mut read = self.unguarded(read);
         read.push(self.home.work());
         Domain {
-            beside: if everything { self.hidden() } else { Vec::new() },
+            beside: if everything { self.closed_to_readers() } else { Vec::new() },
             read,
             write: vec![self.temporary()],
             required: self.required,
@@ -283,7 +285,7 @@ impl SandboxPlan {
             Writes::Nothing => domain.attributes = Attributes::None,
             Writes::Work => {
                 domain.write.push(self.home.work());
-                domain.write.extend(self.written_by_programs());
+                domain.write.extend(self.unguarded(self.written_by_programs()));
             }
             Writes::Extension(name) => {
                 let kept = self.home.tools().join(name);
@@ -356,19 +358,50 @@ impl SandboxPlan {
         if self.network { Network::Internet } else { Network::None }
     }
 
+    /// Returns what no rule for reading opens.
+    pub(super) fn closed_places(&self, rights: Option<&ShellRights>) -> ClosedPlaces {
+        let own = [&self.user_home, self.home.root()].map(resolved);
+        ClosedPlaces {
+            guarded: rights.map(|rights| self.guarded(rights)).unwrap_or_default(),
+            mounts: mounts::other_paths(&own),
+        }
+    }
+
     /// Returns the folders that are hidden from every job, unless a rule names something in them.
     fn hidden(&self) -> Vec<PathBuf> {
-        vec![self.user_home.clone(), self.home.root().to_path_buf()]
+        let own = [self.user_home.clone(), self.home.root().to_path_buf()];
+        own.into_iter().chain(self.closed.mounts.iter().cloned()).collect()
+    }
+
+    /// Returns the folders that are hidden where a rule opens all files. Devices are no files: a terminal gives what the person types to
+    /// its first reader, and a disk gives everything.
+    fn hidden_from_readers(&self) -> Vec<PathBuf> {
+        [self.hidden(), vec!["/dev".into()]].concat()
+    }
+
+    /// Returns what a rule that opens all files does not open to the shell and to programs.
+    fn closed_to_readers(&self) -> Vec<PathBuf> {
+        [self.hidden_from_readers(), self.closed.guarded.clone()].concat()
+    }
+
+    /// Returns the system's locations without the hidden ones, and without what starts only through the broker.
+    fn readable(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+        self.unguarded(self.open(places))
+    }
+
+    /// Returns the places without what starts only through the broker.
+    fn unguarded(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+        agent_sandbox::without(&places, &self.closed.guarded)
     }
 
     /// Returns the system's locations without the hidden ones: a service's home or data may be in `/opt`.
-    fn open(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+    pub(super) fn open(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
         agent_sandbox::without(&places, &self.hidden().iter().map(resolved).collect::<Vec<_>>())
     }
 
     /// Returns the files by which programs could be started past the broker: those that denials name, and the person's own
     /// commands, which only `ollim-bot` starts, after the service's verdict.
-    pub(super) fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
+    fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> =
             self.path.iter().cloned().chain(["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from)).collect();
         let programs = farm::known_programs(&self.path);
@@ -392,15 +425,15 @@ impl SandboxPlan {
     }
 
     /// Returns everything that programs that run others may execute: the system's programs, those of `PATH`, and the files in `work/`.
-    /// `guarded` are the files that start only through the broker.
-    pub(super) fn anything(&self, guarded: &[PathBuf]) -> Vec<PathBuf> {
+    /// The files that start only through the broker are not among it.
+    pub(super) fn anything(&self) -> Vec<PathBuf> {
         // Only `ollim-bot` starts the person's own commands, and it asks about each.
         let hidden: Vec<PathBuf> = self.hidden().iter().map(resolved).collect();
         let path = self.path.iter().map(resolved).filter(|folder| !folder.starts_with(self.home.bin()));
         let path = path.flat_map(|folder| programs_of(folder, &hidden));
         let trees: Vec<PathBuf> = self.open(system::programs()).into_iter().chain(path).collect();
         let own = [self.home.work(), self.temporary(), self.shell_binary.clone()];
-        agent_sandbox::without(&trees, guarded).into_iter().chain(own).collect()
+        agent_sandbox::without(&trees, &self.closed.guarded).into_iter().chain(own).collect()
     }
 }
 
@@ -498,6 +531,7 @@ mod tests {
             network: true,
             proxied: false,
             limits: agent_sandbox::Limits::default(),
+            closed: ClosedPlaces::default(),
         }
     }
 
@@ -564,7 +598,7 @@ mod tests {
             let secret = root.join("state/user.token");
             let client = plan.client(std::iter::empty());
             let places = [plan.every_program(), plan.base(), client].map(|domain| [domain.read, domain.list].concat());
-            for places in places.into_iter().chain([plan.anything(&[])]) {
+            for places in places.into_iter().chain([plan.anything()]) {
                 assert!(!places.iter().any(|tree| secret.starts_with(tree)), "{home}: {places:?}");
                 assert!(!places.is_empty());
             }

@@ -47,6 +47,17 @@ pub struct SandboxPlan {
     pub proxied: bool,
     /// Resource limits for all processes of the run together.
     pub limits: Limits,
+    /// What no rule for reading opens. [`JobSandbox::make`] finds it.
+    pub closed: ClosedPlaces,
+}
+
+/// What no rule for reading opens to a job's shell and programs, besides the person's home folder and the data folder.
+#[derive(Clone, Debug, Default)]
+pub struct ClosedPlaces {
+    /// The files that start only through the broker. A copy of one, or the loader with one, would start past it.
+    guarded: Vec<PathBuf>,
+    /// Other mounts of the person's home folder and of the data folder.
+    mounts: Vec<PathBuf>,
 }
 
 /// The sandbox of a run.

@@ -57,6 +57,8 @@ impl SandboxPlan {
         }
         if trees.everything {
             trees.read.push(self.home.work());
+            // The folder of files among the devices, which are closed.
+            trees.read.extend(self.open(vec!["/dev/shm".into()]));
         }
         trees
     }

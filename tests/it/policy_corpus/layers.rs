@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use ollim_bot::agent::AttemptEnd;
 use ollim_bot::home::Home;
 use ollim_bot::policy::Verdict;
-use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
+use ollim_bot::run::sandbox::{ClosedPlaces, JobSandbox, SandboxPlan};
 use serde_json::json;
 
 use super::engine;
@@ -124,6 +124,7 @@ fn sandbox(case: &Case, workspace: &Workspace, fixture: &Fixture) -> JobSandbox 
         limits: agent_sandbox::Limits::default(),
         network: true,
         proxied: false,
+        closed: ClosedPlaces::default(),
     };
     JobSandbox::make(plan, engine::policy(case, workspace).shell(None).as_ref()).expect("its folders")
 }

@@ -17,7 +17,7 @@ use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{Decision, Policy, ToolPattern, Verdict};
 use ollim_bot::run::dry_run::client_script;
-use ollim_bot::run::sandbox::{JobSandbox, Judged, SandboxPlan};
+use ollim_bot::run::sandbox::{ClosedPlaces, JobSandbox, Judged, SandboxPlan};
 
 /// Time limit of a line.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -138,6 +138,7 @@ impl ShellPaths {
             limits: agent_sandbox::Limits::default(),
             network: true,
             proxied: false,
+            closed: ClosedPlaces::default(),
         };
         let rights = policy.shell(None)?;
         let sandbox = JobSandbox::make(plan, Some(&rights)).unwrap();

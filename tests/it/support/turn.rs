@@ -20,7 +20,7 @@ use ollim_bot::policy::{
     self, BgForkConfig, Decision, Layer, PathRoots, Policy, ToolCall, ToolPattern, UpdateMode, Verdict,
     default_main_tools,
 };
-use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
+use ollim_bot::run::sandbox::{ClosedPlaces, JobSandbox, SandboxPlan};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -253,6 +253,7 @@ impl Fixture {
             limits: agent_sandbox::Limits::default(),
             network: true,
             proxied: false,
+            closed: ClosedPlaces::default(),
         };
         let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
         (policy, Arc::new(sandbox))
