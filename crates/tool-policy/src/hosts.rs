@@ -217,9 +217,15 @@ pub(super) fn stays_in_host(star: &StarInWord<'_>) -> bool {
 
 /// Returns the same for the first operand of a program, or that of a subcommand.
 pub(super) fn stays_in_operand(program: &Program, star: &StarInWord<'_>) -> bool {
+    // `//HOST/share`
+    let star = &StarInWord { before: star.before.strip_prefix("//").unwrap_or(star.before), ..*star };
     match program.commands {
         CommandOperands::Sources => stays_in_package(star),
         CommandOperands::Hosts | CommandOperands::OneHost => is_only_host(star) && stays_in_host(star),
+        CommandOperands::Names => star.stands_for.split(BREAK).all(|name| {
+            let star = StarInWord { stands_for: name, ..*star };
+            is_only_host(&star) && stays_in_host(&star)
+        }),
         _ => stays_in_host(star),
     }
 }
@@ -248,11 +254,20 @@ fn is_only_host(star: &StarInWord<'_>) -> bool {
 /// Returns the first word behind the host of a call that may be a further one, if the rule ends in a star within its host (`ping web-*`).
 /// Options may stand there, and numbers that are the value of one.
 pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
-    let ends_within = rule.last().is_some_and(|last| last.contains(STAR) && !last.trim_matches(STAR).is_empty());
+    let last = rule.last().filter(|last| !last.trim_matches(STAR).is_empty())?;
+    let ends_within = match program.commands {
+        CommandOperands::OneHost => last.contains(STAR),
+        // Further ones in front of the rule's own end are like it: `*.acme.com`.
+        CommandOperands::Names => last.ends_with(STAR),
+        _ => false,
+    };
     let is_number = |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let takes_options = !program.options.values.is_empty();
-    let behind = call.get(rule.len()..).filter(|_| program.commands == CommandOperands::OneHost && ends_within);
+    let behind = call.get(rule.len()..).filter(|_| ends_within);
     let mut words = behind.unwrap_or_default().iter().peekable();
+    if program.commands == CommandOperands::Names {
+        return words.find(|word| !is_question(word));
+    }
     while let Some(word) = words.next() {
         let is_option = takes_options && word.starts_with('-') && word != "--";
         let lacks_value =
@@ -262,6 +277,17 @@ pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]
         }
     }
     None
+}
+
+/// Returns whether a word of `dig` says what it asks, and of whom or about what no more: `MX`, `+short`, `+time=2`.
+fn is_question(word: &str) -> bool {
+    const KINDS: programs::Names =
+        "a aaaa any caa cname dnskey ds https in mx naptr ns nsec ptr rrsig soa srv sshfp svcb tlsa txt";
+    let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+    match word.strip_prefix('+') {
+        Some(flag) => flag.split_once('=').is_none_or(|(_, value)| is_number(value)),
+        None => programs::contains(KINDS, &word.to_ascii_lowercase()),
+    }
 }
 
 /// Returns the indices of a rule's words that may be a host: the first operand, or those of a subcommand.
@@ -279,7 +305,7 @@ pub(super) fn among(program: &Program, arguments: &[String]) -> Vec<usize> {
     };
     // Each package is on a host, save for the words behind one that is run. Further hosts and servers may stand behind one that is looked up.
     let has_more = |from: usize| match program.commands {
-        CommandOperands::OneHost => true,
+        CommandOperands::OneHost | CommandOperands::Names => true,
         CommandOperands::Sources => arguments[from - 1] != "run",
         _ => false,
     };

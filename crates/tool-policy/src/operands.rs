@@ -24,7 +24,11 @@ pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let is_command = |word: &str| match program.commands {
         // Those are found by their position.
-        CommandOperands::None | CommandOperands::Code | CommandOperands::OneHost | CommandOperands::Sources => false,
+        CommandOperands::None
+        | CommandOperands::Code
+        | CommandOperands::OneHost
+        | CommandOperands::Names
+        | CommandOperands::Sources => false,
         // The words behind a program that starts others there are judged apart.
         CommandOperands::Hosts => program.starts.is_none() && is_local_command(word),
         CommandOperands::Opened => is_opened(word.trim()),

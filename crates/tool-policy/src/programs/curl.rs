@@ -30,9 +30,18 @@ pub(super) const TABLE: &[Program] = &[
         ..Program::new(Class::Fetches, &["wget"])
     },
     // A file of names to ask for.
-    Program::with(Class::Fetches, &["dig"], Options::new(&[steers("f", "f")], "bcfkmpqtxy")),
-    asks(&["host", "nslookup"], ""),
-    asks(&["ping"], "ciswW"),
+    Program {
+        host_options: "-q -x",
+        host_of: Some(""),
+        commands: CommandOperands::Names,
+        ..Program::with(Class::Fetches, &["dig"], Options::new(&[steers("f", "f")], "bcfkmpqtxy"))
+    },
+    asks(&["host", "nslookup", "tracepath", "traceroute", "traceroute6"], ""),
+    asks(&["ping", "ping6"], "ciswW"),
+    Program { host_options: "-h --host", ..asks(&["whois"], "") },
+    // A file of hosts.
+    Program { helpers: &["mtr-packet"], options: Options::new(&[steers("F", "filename")], ""), ..asks(&["mtr"], "") },
+    Program { options: Options::new(&[steers("f", "f")], "fpT"), ..asks(&["ssh-keyscan"], "") },
 ];
 
 /// Options of one program, with those that go no further than a plain request.

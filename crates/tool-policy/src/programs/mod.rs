@@ -212,6 +212,8 @@ pub(crate) enum CommandOperands {
     Hosts,
     /// For `ping`: a host, and each further operand is one, too, or a server that is asked about it.
     OneHost,
+    /// For `dig`: names that it asks about, `@SERVER`, and words that say what it asks.
+    Names,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
     /// For `openssl` and `nix`: an address or a library in the place of a file, as an option's value, too.

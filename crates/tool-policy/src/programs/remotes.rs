@@ -54,7 +54,76 @@ pub(super) const TABLE: &[Program] = &[
     // Those of other letters have a value in some versions only.
     Program { host_options: "-x --proxy", ..connects(&["nc", "ncat", "netcat"], &NC, "ipqswxX") },
     connects(&["telnet"], &TELNET, "beklnSX"),
+    connects(&["rdesktop"], &RDESKTOP, "acdgknprsTuxX"),
+    Program { host_options: "-o", ..connects(&["ssh-copy-id"], &SSH_COPY_ID, "FiopPt") },
+    Program { host_options: "-I -L --ip-address --list", ..connects(&["smbclient"], &SMBCLIENT, "ABcDIiLmMnOpRsTtUW") },
+    Program { host_options: "-c --connect --proxy", ..connects(&["wscat"], &WEBSOCKET, "cHnPpsx") },
+    connects(&["websocat"], &WEBSOCKET, ""),
+    Program {
+        host_options: "--host",
+        options: Options { valued: "eval file host password port username", ..Options::new(&[], "fpu") },
+        ..connects(&["mongosh"], &MONGOSH, "")
+    },
+    // A further operand is a host, too.
+    Program { commands: CommandOperands::OneHost, ..connects(&["nmap"], &NMAP, "p") },
+    Program { subcommands: true, commands: CommandOperands::Remote, ..closed(Class::Unknown, &["rclone"], &RCLONE) },
 ];
+
+/// Another option gives it folders of this machine, or a program for the other one.
+const RDESKTOP: HarmlessOptions = HarmlessOptions {
+    flags: "CDEfNPvz",
+    clusters: true,
+    operands: &[("", 1)],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option leads elsewhere, runs a program, or sends another key.
+const SSH_COPY_ID: HarmlessOptions =
+    HarmlessOptions { flags: "nx", values: "p", clusters: true, operands: &[("", 1)], ..FTP };
+
+/// The second operand is a password. By another option it gives commands, of which one may run here.
+const SMBCLIENT: HarmlessOptions = HarmlessOptions {
+    flags: "EgkNqVt",
+    clusters: true,
+    long: "grepable no-pass quiet",
+    switches: "grepable no-pass quiet",
+    operands: &[("", 1)],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// A second operand of `websocat` may be a program or a file.
+const WEBSOCKET: HarmlessOptions = HarmlessOptions { operands: &[("", 1)], ..HarmlessOptions::ONLY_OPERANDS };
+
+/// A second operand is a file of code.
+const MONGOSH: HarmlessOptions = HarmlessOptions {
+    long: "json norc quiet verbose version",
+    switches: "norc quiet verbose version",
+    operands: &[("", 1)],
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option runs a script, writes a file, reads hosts from one, or sends by way of others.
+const NMAP: HarmlessOptions = HarmlessOptions {
+    values: "p",
+    long: "4 6 F Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv",
+    switches: "4 6 F Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
+
+/// Another option leads to other settings, which name the remotes, or writes a file.
+const RCLONE: HarmlessOptions = HarmlessOptions {
+    flags: "LMPnquvx",
+    clusters: true,
+    long: "checksum dry-run human-readable ignore-existing max-depth progress quiet recursive size-only stats stats-one-line transfers \
+        update verbose",
+    switches: "checksum dry-run human-readable ignore-existing progress quiet recursive size-only stats-one-line update verbose",
+    end: OptionsEnd::Nowhere,
+    ..HarmlessOptions::NONE
+};
 
 /// A further operand may be a place on another host.
 const FTP: HarmlessOptions = HarmlessOptions {

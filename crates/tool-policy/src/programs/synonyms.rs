@@ -146,7 +146,7 @@ const TABLE: &[(Names, Names)] = &[
         "ansible ansible-playbook",
         "M=module-path a=args c=connection e=extra-vars f=forks i=inventory l=limit m=module-name t=tags u=user",
     ),
-    ("lftp mosh", "p=port"),
+    ("lftp mosh nmap ssh-copy-id", "p=port"),
     ("nc ncat netcat", "i=idle-timeout w=wait x=proxy"),
     (
         "gh glab",

