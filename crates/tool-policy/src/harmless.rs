@@ -44,7 +44,8 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     }
     if program.interpreter {
         // Each may give code.
-        found.iter_mut().for_each(|option| option.effect = Effect::Executes);
+        let others = found.iter_mut().filter(|option| option.effect != Effect::Adds);
+        others.for_each(|option| option.effect = Effect::Executes);
     }
     found
 }

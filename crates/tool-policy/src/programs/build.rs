@@ -370,6 +370,10 @@ const OF_CRATES: Anywhere = Anywhere {
 
 const OF_PIPX: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", ..Anywhere::NONE };
 
+/// Options by which a call changes another project, or each one. One dash is two for npm.
+const PROJECTS: Names = "-include-workspace-root -recursive -w -workspace -workspaces --include-workspace-root --recursive --workspace \
+    --workspaces";
+
 /// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: HarmlessOptions = HarmlessOptions {
     flags: "DEdhqsvwy",
@@ -378,6 +382,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
     within: &[(MODULES, "S", "no-progress save save-prod")],
+    adding: PROJECTS,
     bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \
         no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline production quiet save save-bundle \
         save-dev save-exact save-optional save-peer save-prod silent strict-peer-deps verbose version workspaces yes",

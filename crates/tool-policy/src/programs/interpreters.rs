@@ -56,6 +56,7 @@ const NODE: Options = Options {
 
 /// Behind a script that is run, the words are its own.
 const RUNTIME: HarmlessOptions = HarmlessOptions {
+    adding: "--filter",
     flags: "hqv",
     clusters: true,
     long: "bail cached-only check coverage filter frozen help ignore json no-check no-lock quiet silent timeout todo version",

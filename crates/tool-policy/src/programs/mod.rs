@@ -288,7 +288,7 @@ pub(crate) enum Effect {
     Alters,
     /// Goes past a step that fails, or does not wait for it.
     Reorders,
-    /// Brings further packages, or others under the name of a package that the rule names.
+    /// Brings further packages, or others under the name of a package that the rule names, or changes another project.
     Adds,
     /// Is a command itself, among the operands.
     Commands,
@@ -421,7 +421,8 @@ pub(crate) struct HarmlessOptions {
     pub bare: Names,
     /// Options among them that run a later step although an earlier one failed, was left out, or has not ended.
     pub reordering: Names,
-    /// Options among them that bring further packages, or others under the same name. A rule that names a package must spell them.
+    /// Options among them that bring further packages, or others under the same name, or change another project. A rule that names a package
+    /// must spell them.
     pub adding: Names,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
     pub behind: Option<(Names, Names)>,

@@ -58,7 +58,7 @@ fn no_option_brings_another_package_than_the_rule_names() {
             &["pip install acme-x acme-y --timeout 5 --upgrade"],
             &["pip install acme-x --upgrade y"],
         ),
-        ("npm install acme-*", &["npm install acme-x --omit dev -w web"], &["npm install acme-x --save-dev evil"]),
+        ("npm install acme-*", &["npm install acme-x --omit dev"], &["npm install acme-x --save-dev evil"]),
         (
             "cargo update acme-*",
             &["cargo update acme-x"],
@@ -119,11 +119,11 @@ fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
             let refused =
                 ["-w evil", "-w ./evil", "-Dw evil", "-w https://evil/x.tgz"].map(|more| format!("{head} {more}"));
             let granted = [format!("{head} -w"), format!("{head} -w acme-y")];
-            families(&[(
-                &format!("{pnpm} {verb} acme-*"),
-                &granted.each_ref().map(String::as_str),
-                &refused.each_ref().map(String::as_str),
-            )]);
+            let (granted, refused) = (granted.each_ref().map(String::as_str), refused.each_ref().map(String::as_str));
+            families(&[
+                (&format!("{pnpm} {verb} acme-* -w"), &granted[..1], &refused),
+                (&format!("{pnpm} {verb} acme-*"), &[&head], &[&granted[..], &refused].concat()),
+            ]);
         }
         families(&[
             (&format!("{pnpm} -w * build"), &[], &[&format!("{pnpm} -w dlx build"), &format!("{pnpm} -w add build")]),
@@ -136,8 +136,65 @@ fn a_switch_of_one_package_manager_hides_no_package_behind_it() {
         ]);
     }
     families(&[
-        ("npm install acme-*", &["npm install acme-x -w web"], &["npm install acme-x -w web evil"]),
+        ("npm install acme-* -w web", &["npm install acme-x -w web"], &["npm install acme-x -w web evil"]),
         ("npm -w * run build", &["npm -w web run build"], &[]),
+    ]);
+}
+
+/// Another project, the root of a workspace, or what every project has.
+#[test]
+fn no_star_behind_a_package_leads_to_another_project() {
+    let places: &[(&str, &[&str])] = &[
+        (
+            "npm",
+            &[
+                "--workspaces",
+                "-workspaces",
+                "--workspaces=true",
+                "-w x",
+                "-w=x",
+                "--workspace x",
+                "--workspace=x",
+                "-workspace=x",
+                "--include-workspace-root",
+                "--prefix x",
+                "--prefix=x",
+                "-C x",
+                "-g",
+                "--global",
+                "--location=global",
+            ],
+        ),
+        (
+            "pnpm",
+            &["-w", "-C x", "-F x", "-g", "--dir=x", "--filter x", "--global", "--recursive", "-r", "--workspace-root"],
+        ),
+        ("yarn", &["-W", "--cwd x", "--global", "--workspace=x", "--workspaces"]),
+        ("bun", &["-g", "--cwd x", "--cwd=x", "--filter x", "--filter=x", "--global"]),
+    ];
+    for (program, options) in places {
+        for verb in ["add", "install", "remove", "update"] {
+            let call = |rest: &str| format!("{program} {verb} {rest}");
+            let behind = options.iter().map(|option| call(&format!("acme-x {option}")));
+            let in_front = options.iter().map(|option| call(&format!("{option} acme-x")));
+            let first = options.iter().map(|option| format!("{program} {option} {verb} acme-x"));
+            let refused: Vec<String> = behind.chain(in_front).chain(first).collect();
+            let refused: Vec<&str> = refused.iter().map(String::as_str).collect();
+            families(&[
+                (&call("acme-*"), &[&call("acme-x")], &refused),
+                (&call("acme-x *"), &[&call("acme-x")], &refused),
+            ]);
+        }
+        for option in *options {
+            let rule = format!("{program} remove {option} acme-*");
+            families(&[(&rule, &[&rule.replace('*', "x")], &[&format!("{program} remove acme-x")])]);
+        }
+    }
+    families(&[
+        ("bun install *", &["bun install --filter=x"], &[]),
+        ("npm install *", &["npm install acme-x -w web", "npm install --workspaces"], &[]),
+        ("npm run build *", &["npm run build -w web", "npm run build --workspaces"], &[]),
+        ("npm update *", &["npm update -w web"], &["npm update -g"]),
     ]);
 }
 
