@@ -18,8 +18,9 @@ use crate::programs::{
 };
 use crate::request::clipped;
 use crate::restraints;
+use crate::spellings;
 use crate::start::{Executes, Rights, StartWords};
-use crate::wildcard::{STAR, StarInWord, Wildcard, joined, plain};
+use crate::wildcard::{BREAK, STAR, StarInWord, Wildcard, joined, plain};
 
 /// Maximum length of a word that a rule with two stars in a word may search, in bytes.
 const LONGEST_SEARCHED: usize = 4096;
@@ -36,6 +37,8 @@ pub(super) struct CommandRule {
     denying: Vec<Wildcard>,
     /// The rule as written, as a denial reads it: a star between quotes is a star.
     in_doubt: Box<Wildcard>,
+    /// The long options of the rule, as a denial reads it.
+    long: Vec<String>,
     /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
     /// The words before the first star.
@@ -121,12 +124,16 @@ impl CommandRule {
         };
         let fixed = granting.fixed_words();
         let holds_code = fixed.split_first().is_some_and(|(program, rest)| options::holds_code(program, rest));
+        let name = |word: String| word.split([STAR, '=']).next().map(ToOwned::to_owned);
+        let long =
+            in_doubt.words().into_iter().filter_map(name).filter(|name| name.len() > 3 && name.starts_with("--"));
         let mut rule = Self {
             words,
             fixed,
             granting,
             plain,
             denying,
+            long: long.collect(),
             in_doubt: Box::new(in_doubt),
             stars,
             holds_code,
@@ -662,7 +669,12 @@ impl CommandRule {
 
     /// Returns whether the rule denies a start.
     pub(super) fn denies(&self, start: &StartWords<'_>) -> bool {
-        start.denying.iter().any(|text| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text)))
+        let is_denied = |text: &str| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text));
+        let in_full = |text: &String| {
+            let words: Vec<String> = text.split(BREAK).map(ToOwned::to_owned).collect();
+            spellings::in_full(&words, &self.long).is_some_and(|words| is_denied(&joined(&words)))
+        };
+        start.denying.iter().any(|text| is_denied(text) || (!self.long.is_empty() && in_full(text)))
     }
 
     /// Returns whether matching the rule searches the whole command.

@@ -4,7 +4,7 @@ use crate::apart;
 use crate::choice;
 use crate::containers;
 use crate::options;
-use crate::programs::{self, Program, git};
+use crate::programs::{self, Names, Program, git};
 use crate::wildcard::plain;
 
 /// Returns the words of a call in its other spellings.
@@ -20,18 +20,38 @@ pub(super) fn others(words: &[String]) -> Vec<Vec<String>> {
     spelled.map(|arguments| with_program(program, &arguments)).filter(|spelled| spelled != words).collect()
 }
 
-/// Returns the same for a denial: it also holds for a call that has an input or a terminal besides.
+/// Returns the same for a denial: it also holds for a call that has an input, a terminal or another switch of a container besides, and for
+/// an abbreviated message.
 pub(super) fn denied(words: &[String]) -> Vec<Vec<String>> {
-    let bare = words.split_first().and_then(|(program, arguments)| {
+    let in_containers = words.split_first().map(|(program, arguments)| {
         let entry = programs::by_base_name(program);
-        let own = || Terminal::of(entry, arguments).map(|terminal| terminal.with(&[]));
-        let behind = || {
-            let (front, started, own) = started(entry, arguments)?;
-            Some([front, &Terminal::of(programs::by_base_name(started), own)?.with(&[])].concat())
+        let (front, entry, own) = match started(entry, arguments) {
+            Some((front, started, own)) => (front, programs::by_base_name(started), own),
+            None => (&arguments[..0], entry, arguments),
         };
-        own().or_else(behind).map(|arguments| with_program(program, &arguments))
+        let read = [Terminal::of(entry, own), Terminal::denied(entry, own)];
+        let spelled = read.into_iter().flatten().flat_map(|terminal| [terminal.spellings(), vec![terminal.with(&[])]]);
+        let spelled = spelled.flatten().map(|own| with_program(program, &[front, &own].concat()));
+        spelled.collect::<Vec<_>>()
     });
-    others(words).into_iter().chain(bare).collect()
+    let with_message = in_full(words, &["--message".to_owned()]).as_deref().map(others);
+    let found = [in_containers, with_message].into_iter().flatten().flatten();
+    others(words).into_iter().chain(found).collect()
+}
+
+/// Returns the words of a call of `git` with these long options in the place of their abbreviations: `--forc`. `None` if it has none. Words
+/// that are no abbreviation, as far as the tables know, stay as they are.
+pub(super) fn in_full(words: &[String], long: &[String]) -> Option<Vec<String>> {
+    let at = words.iter().position(|word| programs::by_base_name(word).is_git())?;
+    let subcommand = git::subcommand(&words[at + 1..]).unwrap_or_default();
+    let full = |word: &String| {
+        let name = word.split('=').next().filter(|name| name.len() > 2 && name.starts_with("--"))?;
+        let fulls = long.iter().filter(|full| full.len() > name.len() && full.starts_with(name));
+        let full = fulls.min_by_key(|full| full.len())?;
+        (!git::has_switch(subcommand, name)).then(|| format!("{full}{}", &word[name.len()..]))
+    };
+    let changed: Vec<String> = words.iter().map(|word| full(word).unwrap_or_else(|| word.clone())).collect();
+    (changed != words).then_some(changed)
 }
 
 fn with_program(program: &String, arguments: &[String]) -> Vec<String> {
@@ -76,18 +96,53 @@ struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     /// Reads the arguments of a program. `None` if they have no such option right behind the subcommand.
     fn of(entry: &Program, arguments: &'a [String]) -> Option<Self> {
+        let (_, letters, (input, terminal)) = Self::known(entry)?;
+        Self::read(entry, arguments, |word| match word.strip_prefix("--") {
+            Some(name) if name == input => Some("i".to_owned()),
+            Some(name) => (name == terminal).then(|| "t".to_owned()),
+            None => {
+                let own = word.strip_prefix('-').filter(|own| !own.is_empty())?;
+                own.chars().all(|own| letters.contains(own)).then(|| own.to_owned())
+            }
+        })
+    }
+
+    /// Reads the same in any spelling, and other switches of a container among them: `--tty=true`, `-itd`.
+    fn denied(entry: &Program, arguments: &'a [String]) -> Option<Self> {
+        const OFF: [&str; 6] = ["0", "F", "FALSE", "False", "f", "false"];
+        let (_, letters, (input, terminal)) = Self::known(entry)?;
+        let (flags, switches) = entry.container.map_or(("", ""), |known| (known.flags, known.own_switches));
+        Self::read(entry, arguments, |word| {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let mut given = match name.strip_prefix("--") {
+                Some(name) if name == input => "i".to_owned(),
+                Some(name) if name == terminal => "t".to_owned(),
+                Some(name) => programs::contains(switches, name).then(String::new)?,
+                None => {
+                    let own = name.strip_prefix('-').filter(|own| !own.is_empty())?;
+                    let is_known = own.chars().all(|own| letters.contains(own) || flags.contains(own));
+                    is_known.then(|| own.to_owned())?
+                }
+            };
+            if OFF.contains(&value) {
+                given.pop();
+            }
+            Some(given)
+        })
+    }
+
+    /// Returns the subcommands of a program that start a command, and the letters and the names of its options.
+    fn known(entry: &Program) -> Option<(Names, &'static str, (&'static str, &'static str))> {
         let (verbs, letters, names) = entry.terminal?;
-        let long = names.split_once(' ')?;
+        Some((verbs, letters, names.split_once(' ')?))
+    }
+
+    /// Reads the words right behind the subcommand. `letters_of`: the letters for which a word stands.
+    fn read(entry: &Program, arguments: &'a [String], letters_of: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let (verbs, letters, long) = Self::known(entry)?;
         let own = if entry.container.is_some() { containers::from_subcommand(entry, arguments) } else { arguments };
         let (_, behind) = own.split_first().filter(|(verb, _)| programs::contains(verbs, verb))?;
-        let letters_of = |word: &'a String| match word.strip_prefix("--") {
-            Some(name) if name == long.0 => Some("i"),
-            Some(name) => (name == long.1).then_some("t"),
-            None => {
-                word.strip_prefix('-').filter(|own| !own.is_empty() && own.chars().all(|own| letters.contains(own)))
-            }
-        };
-        let words: Vec<&str> = behind.iter().map_while(letters_of).collect();
+        let words: Vec<String> = behind.iter().map_while(|word| letters_of(word)).collect();
         let given = letters.chars().filter(|letter| words.iter().any(|word| word.contains(*letter))).collect();
         let front = &arguments[..arguments.len() - behind.len()];
         (!words.is_empty()).then(|| Self { front, given, long, rest: &behind[words.len()..] })

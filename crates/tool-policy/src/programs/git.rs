@@ -590,6 +590,19 @@ pub(crate) fn options(subcommand: Option<&str>) -> &'static Options {
     &entry(subcommand).options
 }
 
+/// Returns whether the tables know a long option of a subcommand by this very name.
+pub(crate) fn has_switch(subcommand: &str, option: &str) -> bool {
+    let Subcommand { options, harmless, .. } = entry(Some(subcommand));
+    let name = option.trim_start_matches('-');
+    let of_subcommand = switches::GIT.iter().filter(|(names, _)| contains(names, subcommand));
+    options.guarded.iter().any(|guarded| guarded.name == name)
+        || [options.anywhere.switches, options.anywhere.valued, options.anywhere.pairs, options.valued]
+            .into_iter()
+            .chain(harmless.map(|known| known.long))
+            .any(|names| contains(names, name))
+        || of_subcommand.into_iter().any(|(_, names)| contains(names, option))
+}
+
 /// Returns whether a subcommand is one of git's own.
 pub(crate) fn is_own(subcommand: &str) -> bool {
     let entry = entry(Some(subcommand));

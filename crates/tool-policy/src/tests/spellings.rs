@@ -299,6 +299,116 @@ fn a_denial_reads_every_spelling_that_a_rule_grants() {
     denies(&policy, &["ssh web-1 rm␣x", "ssh web-1 rm x", "ssh web-1 git␣commit␣-m␣wip"]);
 }
 
+/// git takes the beginning of a long option for it.
+#[test]
+fn a_denial_holds_for_abbreviated_options_of_git() {
+    for (denial, denied, granted) in [
+        (
+            "git push --force *",
+            &[
+                "git push --forc",
+                "git push --fo origin",
+                "git -C x push --forc",
+                "git-push --forc origin",
+                "/usr/bin/git push --forc",
+            ][..],
+            &["git push --force-with-lease", "git push --follow-tags", "git push origin"][..],
+        ),
+        ("git push --force", &["git push --forc"], &["git push --force-with-lease", "git push --forc origin"]),
+        (
+            "git push --force-with-lease *",
+            &["git push --force-w", "git push --force-with-l origin"],
+            &["git push --force", "git push --force-if-includes"],
+        ),
+        ("git push * --delete *", &["git push origin --del x"], &["git push origin --dry-run x"]),
+        ("* --force", &["git push --forc", "sudo git push --forc"], &["npm x --forc"]),
+        ("sudo git reset --hard *", &["sudo git reset --har x"], &["sudo git reset --soft x"]),
+        ("git reset --hard *", &["git reset --har x", "git reset --ha"], &["git reset --soft x"]),
+        (
+            "git commit --amend *",
+            &["git commit --am -m x", "git commit --ame"],
+            &["git commit --all", "git commit -am x"],
+        ),
+        ("git commit --no-verify *", &["git commit --no-v -m x"], &["git commit --verbose"]),
+        (
+            "git commit -m *",
+            &[
+                "git commit --m=x",
+                "git commit --mess=x",
+                "git commit --mess x",
+                "git commit -a --mess=x",
+                "git -C x commit --me x",
+            ],
+            &["git commit --amend", "git commit --file=x"],
+        ),
+        ("git commit --message=wip*", &["git commit --mess=wip", "git commit --mess wip"], &["git commit --mess=fix"]),
+        ("git log --output=*", &["git log --outp=x"], &["git log --oneline"]),
+        ("git branch --set-upstream-to=*", &["git branch --set-upstream-t=x"], &["git branch --set-upstream=x"]),
+    ] {
+        let policy = denying(&[&format!("Bash({denial})")]);
+        denies(&policy, denied);
+        grants(&policy, granted);
+    }
+}
+
+#[test]
+fn a_denial_holds_for_a_command_in_a_container_with_more_switches() {
+    let options = [
+        "--tty=true",
+        "--tty=1",
+        "--tty=false",
+        "--interactive=true",
+        "-t=true",
+        "-i=T",
+        "-it=true",
+        "-itd",
+        "-dit",
+        "-d",
+        "--detach",
+        "--detach=true -i",
+        "--privileged",
+        "-it --detach --tty=true",
+    ];
+    for head in ["docker exec", "docker compose exec", "docker container exec", "podman exec", "sudo docker exec"] {
+        let policy = denying(&[&format!("Bash({head} web-1 rm *)")]);
+        for option in options {
+            denies(&policy, &[&format!("{head} {option} web-1 rm x")]);
+            grants(&policy, &[&format!("{head} {option} web-1 ls"), &format!("{head} {option} web-2 rm x")]);
+        }
+        let policy = denying(&[&format!("Bash({head} -it *)")]);
+        for option in ["-itd", "-dti", "-i=true --tty", "--tty=true --interactive=true", "--interactive -td"] {
+            denies(&policy, &[&format!("{head} {option} web-1 sh")]);
+        }
+        for option in ["-i", "-t", "-d", "--interactive --tty=false", "--tty=true"] {
+            grants(&policy, &[&format!("{head} {option} web-1 sh")]);
+        }
+        families(&[(
+            &format!("{head} web-1 ls"),
+            &[&format!("{head} -t web-1 ls")],
+            &[
+                &format!("{head} --privileged web-1 ls"),
+                &format!("{head} -d web-1 ls"),
+                &format!("{head} -itd web-1 ls"),
+                &format!("{head} --interactive=true web-1 ls"),
+            ],
+        )]);
+    }
+    let policy = denying(&["Bash(docker exec -d *)"]);
+    denies(&policy, &["docker exec -d web-1 rm x", "docker exec -t -d web-1 rm x", "docker exec -i -d web-1 rm x"]);
+    let policy = denying(&["Bash(kubectl exec web-1 *)", "Bash(docker run acme/x *)"]);
+    denies(
+        &policy,
+        &[
+            "kubectl exec --stdin=true web-1 -- rm x",
+            "kubectl exec --stdin --tty=true web-1 -- rm x",
+            "kubectl exec -it=true web-1 -- rm x",
+            "docker run --rm acme/x sh",
+            "docker run -dit acme/x",
+        ],
+    );
+    grants(&policy, &["kubectl exec --stdin=true web-2 -- rm x", "docker run --rm acme/y"]);
+}
+
 fn with(allow: &[&str], deny: &[&str]) -> Policy {
     let agent = AgentRules {
         name: "a".into(),
