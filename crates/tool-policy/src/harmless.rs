@@ -39,7 +39,8 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     let mut found = Reader { end: OptionsEnd::Nowhere, operands: None, ..reader }.options(front);
     found.extend(Reader { within: within(known, rest), operands: operands(known, rest), ..reader }.options(rest));
     found.extend(behind_dashes(known, own));
-    if !own.iter().any(|word| programs::contains(program.alike, word)) {
+    let adding_to = if known.adding_to.is_empty() { program.alike } else { known.adding_to };
+    if !own.iter().any(|word| programs::contains(adding_to, word)) {
         found.retain(|option| option.effect != Effect::Adds);
     }
     if program.interpreter {

@@ -288,7 +288,7 @@ pub(crate) enum Effect {
     Alters,
     /// Goes past a step that fails, or does not wait for it.
     Reorders,
-    /// Brings further packages, or others under the name of a package that the rule names, or changes another project.
+    /// Brings further packages, or others under the name of a package that the rule names, or leads to another project or namespace.
     Adds,
     /// Is a command itself, among the operands.
     Commands,
@@ -421,9 +421,11 @@ pub(crate) struct HarmlessOptions {
     pub bare: Names,
     /// Options among them that run a later step although an earlier one failed, was left out, or has not ended.
     pub reordering: Names,
-    /// Options among them that bring further packages, or others under the same name, or change another project. A rule that names a package
-    /// must spell them.
+    /// Options among them that bring further packages, or others under the same name, or lead to another project or namespace. A rule that names
+    /// something must spell them.
     pub adding: Names,
+    /// The subcommands behind which they do so. Empty: those of [`Program::alike`].
+    pub adding_to: Names,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
     pub behind: Option<(Names, Names)>,
     /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
@@ -534,6 +536,7 @@ impl HarmlessOptions {
         bare: "",
         reordering: "",
         adding: "",
+        adding_to: "",
         behind: None,
         unordered: "",
     };

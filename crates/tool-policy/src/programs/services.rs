@@ -137,7 +137,13 @@ pub(super) const TABLE: &[Program] = &[
             ),
             (
                 "delete",
-                Anywhere { values: "n", switches: "ignore-not-found wait", valued: "namespace", ..Anywhere::NONE },
+                Anywhere {
+                    values: "n",
+                    switches: "ignore-not-found wait",
+                    valued: "namespace",
+                    pairs: "namespace",
+                    ..Anywhere::NONE
+                },
             ),
             (
                 "get",
@@ -145,7 +151,7 @@ pub(super) const TABLE: &[Program] = &[
                     values: "no",
                     switches: "no-headers show-kind show-labels",
                     valued: "namespace output",
-                    pairs: "output",
+                    pairs: "namespace output",
                     ..Anywhere::NONE
                 },
             ),
@@ -255,7 +261,7 @@ const KUBECTL_OPTIONS: Options = Options {
     loose_names: true,
     valued: "as as-group as-uid cache-dir certificate-authority client-certificate client-key cluster context grace-period kubeconfig namespace \
         request-timeout server timeout tls-server-name token user",
-    anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
+    anywhere: Anywhere { values: "n", valued: "namespace", pairs: "namespace", ..Anywhere::NONE },
     ..Options::NONE
 };
 
@@ -274,6 +280,8 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
     bare: "all all-containers all-namespaces cascade delete-emptydir-data disable-eviction dry-run follow force help ignore-daemonsets \
         ignore-not-found local no-headers now overwrite previous quiet record recursive server-side show-kind show-labels \
         show-managed-fields timestamps validate wait warnings-as-errors watch watch-only",
+    adding: "-n --namespace",
+    adding_to: "delete",
     end: OptionsEnd::Dashes,
     ..HarmlessOptions::NONE
 };

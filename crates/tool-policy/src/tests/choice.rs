@@ -160,9 +160,10 @@ fn further_operands_are_like_the_rules() {
     families(&[
         (
             "kubectl delete pod bot-*",
-            &["kubectl delete pod bot-x -n web --timeout=5s"],
-            &["kubectl delete pod bot-x -i web"],
+            &["kubectl delete pod bot-x --timeout=5s"],
+            &["kubectl delete pod bot-x -i web", "kubectl delete pod bot-x -n web --timeout=5s"],
         ),
+        ("kubectl delete pod bot-* -n web *", &["kubectl delete pod bot-x -n web --timeout=5s"], &[]),
         ("kubectl label pod bot-*", &["kubectl label pod bot-x app=web"], &[]),
         (
             "go run cmd/*",

@@ -362,7 +362,11 @@ fn an_option_in_the_place_of_a_value_hides_no_word_behind_it() {
     }
     families(&[
         ("docker stop web-*", &["docker stop web-1 -t -1 web-2"], &["docker stop web-1 -t -1 db"]),
-        ("kubectl delete pod web-*", &["kubectl delete pod web-1 --dry-run -o name --grace-period -1 -n web"], &[]),
+        (
+            "kubectl delete pod web-*",
+            &["kubectl delete pod web-1 --dry-run -o name --grace-period -1"],
+            &["kubectl delete pod web-1 --dry-run -o name --grace-period -1 -n web"],
+        ),
         ("cargo install acme-*", &["cargo install acme-x --locked -j 4"], &["cargo install acme-x --locked -j 4 evil"]),
         ("npm install acme-*", &["npm install acme-x --save-dev --loglevel silent"], &[]),
         ("pip install acme-*", &["pip install acme-x --upgrade --timeout 5"], &[]),

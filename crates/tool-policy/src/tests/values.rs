@@ -617,3 +617,51 @@ fn a_star_stands_for_no_template_in_a_file() {
         ),
     ]);
 }
+
+/// The same names are other pods there. A denial holds for each.
+#[test]
+fn no_star_of_kubectl_deletes_in_another_namespace() {
+    let places = ["-n prod", "-nprod", "-n=prod", "-in prod", "--namespace=prod", "--namespace prod"];
+    let others = ["-A", "--all-namespaces", "--context x", "--context=x", "--kubeconfig=x", "--server=x"];
+    for kubectl in ["kubectl", "sudo kubectl", "ssh web kubectl"] {
+        let behind = |place: &&str| format!("{kubectl} delete pod web-1 {place}");
+        let in_front = |place: &&str| format!("{kubectl} {place} delete pod web-1");
+        let between = |place: &&str| format!("{kubectl} delete {place} pod web-1");
+        let lines = |places: &[&str]| -> Vec<String> {
+            let lines = places.iter().map(behind).chain(places.iter().map(in_front));
+            lines.chain(places.iter().map(between)).collect()
+        };
+        let all = lines(&[&places[..], &others].concat());
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let own = format!("{kubectl} delete pod web-1");
+        let last = format!("{kubectl} delete pod web-1 --wait=false");
+        for rule in ["web-*", "*", "web-1 *"] {
+            families(&[(&format!("{kubectl} delete pod {rule}"), &[&own, &last], &all)]);
+        }
+        for place in places {
+            let rule = format!("{kubectl} delete pod web-* {place}");
+            let more = format!("{} -n x", behind(&place));
+            families(&[
+                (&rule, &[&behind(&place)], &[&more, &own]),
+                (&format!("{rule} *"), &[&behind(&place)], &[&more]),
+            ]);
+        }
+        grants(&allowing(&[&format!("Bash({kubectl} delete *)")]), &[&behind(&"-n prod")]);
+    }
+    let policy = denying(&["Bash(kubectl delete pod web-*)"]);
+    for place in ["-n prod", "-nprod", "-n=prod", "--namespace=prod", "--namespace prod"] {
+        denies(
+            &policy,
+            &[
+                &format!("kubectl delete pod web-1 {place}"),
+                &format!("kubectl delete {place} pod web-1"),
+                &format!("kubectl {place} delete pod web-1"),
+            ],
+        );
+        grants(&policy, &[&format!("kubectl delete pod db {place}"), &format!("kubectl {place} get pod web-1")]);
+    }
+    families(&[
+        ("kubectl -n prod delete pod web-*", &["kubectl delete -n prod pod web-1"], &["kubectl -n x delete pod web-1"]),
+        ("kubectl get pod web-*", &["kubectl get pod web-1 -n prod", "kubectl --namespace prod get pod web-1"], &[]),
+    ]);
+}
