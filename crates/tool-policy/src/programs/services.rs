@@ -9,8 +9,8 @@ use super::{
 macro_rules! alike {
     () => {
         "checkpoint cleanup compose-build compose-create compose-logs compose-top connect demote disable disconnect down enable \
-            imagetools-create init inspect kill manifest-create mount pause promote pull push remove restart restore rm rmi rollback save scale \
-            service-logs start stats stop umount unmount unpause untag up update upgrade wait"
+            imagetools-create init inspect kill manifest-create mount node-ps pause promote pull push remove restart restore rm rmi rollback save scale \
+            service-logs service-ps start stats stop umount unmount unpause untag up update upgrade wait"
     };
 }
 

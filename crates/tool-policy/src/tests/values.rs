@@ -665,3 +665,25 @@ fn no_star_of_kubectl_deletes_in_another_namespace() {
         ("kubectl get pod web-*", &["kubectl get pod web-1 -n prod", "kubectl --namespace prod get pod web-1"], &[]),
     ]);
 }
+
+/// A program behind `sudo` is judged as without it.
+#[test]
+fn no_star_of_docker_shows_the_tasks_of_another_service() {
+    for sudo in ["", "sudo "] {
+        for head in ["docker node ps", "docker service ps", "podman container logs", "podman logs"] {
+            let call = |names: &str| format!("{sudo}{head} {names}");
+            families(&[(
+                &call("web-*"),
+                &[&call("web-1"), &call("web-1 web-2")],
+                &[&call("web-1 db"), &call("db web-1"), &call("web-1 web-2 db"), &call("web-1 -- db")],
+            )]);
+        }
+    }
+    families(&[
+        ("docker ps *", &["docker ps -a"], &[]),
+        ("docker node ps *", &["docker node ps a b"], &[]),
+        ("docker service ps web-*", &["docker service ps web-1 -q"], &["docker service ps web-1 --context=x"]),
+        ("cat /srv/*", &["cat /srv/x", "cat /srv/x /etc/x"], &[]),
+        ("sudo cat /srv/*", &["sudo cat /srv/x", "sudo cat /srv/x /etc/x"], &[]),
+    ]);
+}
