@@ -58,10 +58,10 @@ pub(super) fn is_switch(known: &Anywhere, word: &str) -> bool {
 }
 
 /// Returns the words behind a program without the switches that its subcommand takes in any position, and those switches. `None` if there
-/// are none, or some of them may have a value.
+/// are none. Behind an option with a value all words stay where they are.
 pub(super) fn switches_apart(program: &str, arguments: &[String]) -> Option<(Vec<String>, Vec<String>)> {
     let entry = programs::by_base_name(program);
-    let known = by_subcommand(entry, arguments).filter(|known| known.values.is_empty() && known.pairs.is_empty())?;
+    let known = Anywhere { values: "", valued: "", pairs: "", ..by_subcommand(entry, arguments)? };
     let (words, switches) = apart(program, arguments, &known)?;
     // Behind `--` a switch is an operand.
     let is_sure = !switches.is_empty() && !arguments.iter().any(|word| word == "--");
@@ -117,6 +117,15 @@ fn harmless_in(known: &Anywhere, word: &str) -> Option<(Vec<String>, bool)> {
         found.push(known.flags.contains(letter).then(|| format!("-{letter}"))?);
     }
     Some((found, false))
+}
+
+/// Returns the number of words in front of the first one that is neither such an option nor the value of one.
+pub(super) fn in_front(known: &Anywhere, words: &[String]) -> usize {
+    let mut at = 0;
+    while let Some((_, is_open)) = words.get(at).and_then(|word| harmless_in(known, word)) {
+        at += 1 + usize::from(is_open);
+    }
+    at.min(words.len())
 }
 
 /// Splits the letters at the beginning of a cluster from its other options: `-am` is `-a -m`.

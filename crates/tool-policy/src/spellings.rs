@@ -11,13 +11,44 @@ use crate::wildcard::plain;
 pub(super) fn others(words: &[String]) -> Vec<Vec<String>> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     let entry = programs::by_base_name(program);
-    let spelled = with_message(entry, arguments)
-        .unwrap_or_default()
-        .into_iter()
-        .chain(with_line(entry, arguments))
-        .chain(with_terminal(entry, arguments))
-        .chain(behind_starter(entry, arguments));
-    spelled.map(|arguments| with_program(program, &arguments)).filter(|spelled| spelled != words).collect()
+    let line = with_line(entry, arguments).map(|arguments| with_program(program, &arguments));
+    let behind_host = on_host(line.as_deref().unwrap_or(words)).unwrap_or_default();
+    without_line(words).into_iter().chain(line).chain(behind_host).filter(|spelled| spelled != words).collect()
+}
+
+/// Returns the same without those of a line that a program joins.
+fn without_line(words: &[String]) -> Vec<Vec<String>> {
+    let Some((program, arguments)) = words.split_first() else { return Vec::new() };
+    let entry = programs::by_base_name(program);
+    let own = |arguments: &[String]| -> Vec<Vec<String>> {
+        let spelled = with_message(entry, arguments).unwrap_or_default().into_iter();
+        spelled.chain(with_terminal(entry, arguments)).chain(behind_starter(entry, arguments)).collect()
+    };
+    let mut spelled = own(arguments);
+    if let Some(asking) = asking(entry, arguments) {
+        spelled.push(asking.to_vec());
+        spelled.extend(own(asking));
+    }
+    spelled.into_iter().map(|arguments| with_program(program, &arguments)).collect()
+}
+
+/// Returns the arguments of `sudo -n` without that. `None` if it has none.
+fn asking<'a>(entry: &Program, arguments: &'a [String]) -> Option<&'a [String]> {
+    let at = arguments.iter().position(|word| !programs::contains(entry.unasked, word))?;
+    (at > 0).then(|| &arguments[at..])
+}
+
+/// Returns the words of a program that joins those behind a host to a line, with the other spellings of the command in that line. `None` if a
+/// shell may read one of those words as more.
+fn on_host(words: &[String]) -> Option<Vec<Vec<String>>> {
+    let (program, arguments) = words.split_first()?;
+    let entry = programs::by_base_name(program);
+    let from = 1 + options::before_line(entry, arguments).len();
+    let line = words.get(from..).filter(|_| entry.joins_from == Some(1))?;
+    let is_plain = line.iter().all(|word| !word.is_empty() && word.chars().all(plain));
+    let (started, own) = line.split_first()?;
+    let spelled = command(started, own).into_iter().map(|own| with_program(started, &own)).chain(without_line(line));
+    is_plain.then(|| spelled.map(|line| [&words[..from], &line].concat()).collect())
 }
 
 /// Returns the same for a denial: it also holds for a call that has an input, a terminal or another switch of a container besides, and for
@@ -25,18 +56,25 @@ pub(super) fn others(words: &[String]) -> Vec<Vec<String>> {
 pub(super) fn denied(words: &[String]) -> Vec<Vec<String>> {
     let in_containers = words.split_first().map(|(program, arguments)| {
         let entry = programs::by_base_name(program);
-        let (front, entry, own) = match started(entry, arguments) {
-            Some((front, started, own)) => (front, programs::by_base_name(started), own),
-            None => (&arguments[..0], entry, arguments),
-        };
-        let read = [Terminal::of(entry, own), Terminal::denied(entry, own)];
-        let spelled = read.into_iter().flatten().flat_map(|terminal| [terminal.spellings(), vec![terminal.with(&[])]]);
-        let spelled = spelled.flatten().map(|own| with_program(program, &[front, &own].concat()));
-        spelled.collect::<Vec<_>>()
+        let asking = asking(entry, arguments).unwrap_or(arguments);
+        let unasked = &arguments[..arguments.len() - asking.len()];
+        let spelled = in_container(entry, asking).into_iter().flat_map(|own| [[unasked, &own].concat(), own]);
+        spelled.map(|arguments| with_program(program, &arguments)).collect::<Vec<_>>()
     });
     let with_message = in_full(words, &["--message".to_owned()]).as_deref().map(others);
     let found = [in_containers, with_message].into_iter().flatten().flatten();
     others(words).into_iter().chain(found).collect()
+}
+
+/// Returns the arguments of a program that starts a command in a container, without the switches of that, and with other spellings of them.
+fn in_container(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
+    let (front, entry, own) = match started(entry, arguments) {
+        Some((front, started, own)) => (front, programs::by_base_name(started), own),
+        None => (&arguments[..0], entry, arguments),
+    };
+    let read = [Terminal::of(entry, own), Terminal::denied(entry, own)];
+    let spelled = read.into_iter().flatten().flat_map(|terminal| [terminal.spellings(), vec![terminal.with(&[])]]);
+    spelled.flatten().map(|own| [front, &own].concat()).collect()
 }
 
 /// Returns the words of a call of `git` with these long options in the place of their abbreviations: `--forc`. `None` if it has none. Words
@@ -140,7 +178,10 @@ impl<'a> Terminal<'a> {
     /// Reads the words right behind the subcommand. `letters_of`: the letters for which a word stands.
     fn read(entry: &Program, arguments: &'a [String], letters_of: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let (verbs, letters, long) = Self::known(entry)?;
-        let own = if entry.container.is_some() { containers::from_subcommand(entry, arguments) } else { arguments };
+        let own = match entry.container {
+            Some(_) => containers::from_subcommand(entry, arguments),
+            None => &arguments[apart::in_front(&entry.options.anywhere, arguments)..],
+        };
         let (_, behind) = own.split_first().filter(|(verb, _)| programs::contains(verbs, verb))?;
         let words: Vec<String> = behind.iter().map_while(|word| letters_of(word)).collect();
         let given = letters.chars().filter(|letter| words.iter().any(|word| word.contains(*letter))).collect();
@@ -208,11 +249,16 @@ fn started<'a>(entry: &Program, arguments: &'a [String]) -> Option<(&'a [String]
 /// or with other words for its terminal.
 fn behind_starter(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
     let Some((front, program, own)) = started(entry, arguments) else { return Vec::new() };
+    command(program, own).into_iter().map(|own| [front, own.as_slice()].concat()).collect()
+}
+
+/// Returns the same for the arguments of a program that another one starts.
+fn command(program: &str, own: &[String]) -> Vec<Vec<String>> {
     if let Some(terminal) = Terminal::of(programs::by_base_name(program), own) {
-        return terminal.spellings().into_iter().map(|own| [front, own.as_slice()].concat()).collect();
+        return terminal.spellings();
     }
     let Some((words, switches)) = apart::switches_apart(program, own) else { return Vec::new() };
     let Some((subcommand, rest)) = words.split_first() else { return Vec::new() };
     let subcommand = std::slice::from_ref(subcommand);
-    vec![[front, subcommand, &switches, rest].concat(), [front, subcommand, rest, &switches].concat()]
+    vec![[subcommand, &switches, rest].concat(), [subcommand, rest, &switches].concat()]
 }

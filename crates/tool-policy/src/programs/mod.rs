@@ -165,6 +165,8 @@ pub(crate) struct Program {
     /// The subcommands that run a command in their arguments, possibly on another machine. Empty: every call does. That command is
     /// judged as well.
     pub starts: Option<Names>,
+    /// Switches in front of that command by which it fails where it would ask for a password.
+    pub unasked: Names,
     /// Whether its first operand, or that of such a subcommand, is its own, and the command stands behind it (`flock FILE ls`).
     pub own_operand: bool,
     /// An option that holds it back only beside the second one.
@@ -626,6 +628,7 @@ impl Program {
         instructed_by: "",
         brings: None,
         starts: None,
+        unasked: "",
         own_operand: false,
         held_by_both: None,
         doing_more: &[],

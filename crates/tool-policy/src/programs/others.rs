@@ -21,7 +21,12 @@ pub(super) const TABLE: &[Program] = &[
     closed(Class::Runs, &["script"], &HarmlessOptions::ONLY_OPERANDS),
     Program { commands: CommandOperands::Code, ..closed(Class::Runs, &["rename"], &RENAME) },
     starts(&["builtin", "busybox", "bwrap", "exec", "nsenter", "setpriv", "strace"]),
-    Program { starts_elsewhere: true, options: Options::new(&[], "CDghpRTuU"), ..starts(&["doas", "sudo"]) },
+    Program {
+        starts_elsewhere: true,
+        unasked: "-n --non-interactive",
+        options: Options::new(&[], "CDghpRTuU"),
+        ..starts(&["doas", "sudo"])
+    },
     Program {
         starts_elsewhere: true,
         options: Options {
@@ -102,6 +107,7 @@ pub(super) const TABLE: &[Program] = &[
             "cleanup fetch info install link list pin reinstall uninstall unlink unpin upgrade",
             Anywhere { flags: "qv", switches: "cask casks dry-run formula formulae quiet verbose", ..Anywhere::NONE },
         )],
+        leading: true,
         commands: CommandOperands::Paths,
         ..closed(Class::Unknown, &["brew"], &BREW)
     },

@@ -1,6 +1,6 @@
 //! Programs that reach another machine: a shell there, and copies of files.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
+use super::{Anywhere, Class, CommandOperands, HarmlessOptions, Options, OptionsEnd, Program, closed, writes};
 
 /// A program that connects to the host in its first operand. `values`: see [`Options::values`].
 const fn connects(names: &'static [&'static str], harmless: &'static HarmlessOptions, values: &'static str) -> Program {
@@ -52,7 +52,14 @@ pub(super) const TABLE: &[Program] = &[
     // Its options give the programs that it runs here and there.
     Program { starts: Some(""), own_operand: true, starts_elsewhere: true, ..connects(&["mosh"], &MOSH, "p") },
     // Those of other letters have a value in some versions only.
-    Program { host_options: "-x --proxy", ..connects(&["nc", "ncat", "netcat"], &NC, "ipqswxX") },
+    Program {
+        host_options: "-x --proxy",
+        options: Options {
+            anywhere: Anywhere { flags: "vz", values: "w", printing: ("vz", ""), ..Anywhere::NONE },
+            ..Options::new(&[], "ipqswxX")
+        },
+        ..connects(&["nc", "ncat", "netcat"], &NC, "")
+    },
     connects(&["telnet"], &TELNET, "beklnSX"),
     connects(&["rdesktop"], &RDESKTOP, "acdgknprsTuxX"),
     Program { host_options: "-o", ..connects(&["ssh-copy-id"], &SSH_COPY_ID, "FiopPt") },

@@ -69,7 +69,10 @@ const ANYWHERE: &[(Names, Anywhere)] = &[
     ),
     ("compose-build", Anywhere { flags: "q", switches: "no-cache quiet", ..Anywhere::NONE }),
     ("compose-pull pull push", Anywhere { flags: "q", switches: "ignore-pull-failures quiet", ..Anywhere::NONE }),
-    ("container-inspect inspect", Anywhere { flags: "s", switches: "size", ..Anywhere::NONE }),
+    (
+        "container-inspect inspect",
+        Anywhere { flags: "s", values: "f", switches: "size", valued: "format", pairs: "format", ..Anywhere::NONE },
+    ),
     ("stats", Anywhere { switches: "no-stream no-trunc", ..Anywhere::NONE }),
 ];
 

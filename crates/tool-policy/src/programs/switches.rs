@@ -56,6 +56,7 @@ pub(super) const CONTAINERS: Switches = &[
         "build down kill pause pull push restart start stop unpause up",
         "-V -a -l --all --latest --remove-orphans --volumes",
     ),
+    ("inspect", "-s --size"),
     ("pull push", "--all-tags --ignore-buildable --include-deps"),
 ];
 

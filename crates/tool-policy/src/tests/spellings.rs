@@ -442,3 +442,177 @@ fn a_rule_with_a_star_in_its_middle_grants_other_spellings_too() {
         ("ssh web-1 cp * /srv/x", &["ssh web-1 cp␣a␣/srv/x"], &["ssh web-1 cp␣a␣b␣/srv/x", "ssh web-1 rm␣a␣/srv/x"]),
     ]);
 }
+
+/// It fails where it would ask for a password.
+#[test]
+fn sudo_may_be_told_to_ask_nothing() {
+    for sudo in ["sudo", "doas", "ssh web sudo"] {
+        let call = |rest: &str| format!("{sudo} {rest}");
+        families(&[
+            (
+                &call("apt install acme-*"),
+                &texts(
+                    &[
+                        "-n apt install acme-x",
+                        "-n -n apt install acme-x",
+                        "-n apt -y install acme-x",
+                        "-n apt install -y acme-x",
+                        "apt install -y acme-x",
+                    ]
+                    .map(call),
+                ),
+                &texts(
+                    &[
+                        "-n apt install evil",
+                        "-n apt install -o x=y acme-x",
+                        "-n apt remove acme-x",
+                        "-n -u bob apt install acme-x",
+                        "-nu bob apt install acme-x",
+                        "-u bob -n apt install acme-x",
+                        "-n -s apt install acme-x",
+                        "-n -- apt install acme-x",
+                    ]
+                    .map(call),
+                ),
+            ),
+            (&call("apt install acme"), &[&call("-n apt install acme")], &[&call("-n apt install -y acme")]),
+            (&call("-n apt install acme"), &[&call("-n apt install acme")], &[&call("apt install acme")]),
+        ]);
+    }
+    let policy = denying(&["Bash(sudo apt install *)", "Bash(sudo docker exec web-1 rm *)", "Bash(ssh web sudo rm *)"]);
+    denies(
+        &policy,
+        &[
+            "sudo -n apt install x",
+            "sudo -n apt -y install x",
+            "sudo --non-interactive apt install x",
+            "sudo -n docker exec -itd web-1 rm x",
+            "ssh web sudo -n rm x",
+            "ssh web sudo␣-n␣rm␣x",
+        ],
+    );
+    grants(&policy, &["sudo -n apt remove x", "ssh web sudo -n ls"]);
+    let policy = denying(&["Bash(sudo -n docker exec web-1 rm *)"]);
+    denies(&policy, &["sudo -n docker exec -it web-1 rm x", "sudo -n docker exec web-1 rm x"]);
+}
+
+/// `ssh` starts it there as `sudo` does here.
+#[test]
+fn a_command_behind_a_host_has_its_own_spellings() {
+    families(&[
+        (
+            "ssh web apt install acme-*",
+            &["ssh web apt -y install acme-x", "ssh web apt install -y acme-x", "ssh web apt␣install␣-y␣acme-x"],
+            &[
+                "ssh web apt install -y acme-x evil",
+                "ssh web apt install -y acme-x;id",
+                "ssh web apt install -y evil",
+                "ssh web apt install -o x=y acme-x",
+                "ssh web -y apt install acme-x",
+                "ssh -v web apt install -y acme-x",
+                "ssh web2 apt install -y acme-x",
+            ],
+        ),
+        (
+            "ssh web sudo apt install acme-*",
+            &[
+                "ssh web sudo apt install -y acme-x",
+                "ssh web sudo␣apt␣install␣-y␣acme-x",
+                "ssh web sudo apt␣-y install acme-x",
+            ],
+            &[
+                "ssh -o ProxyCommand=id web sudo apt install -y acme-x",
+                "ssh web sudo -u bob apt install -y acme-x",
+                "ssh web sudo apt install -y $(id)",
+                "ssh web sudo apt install -y acme-x\nid",
+            ],
+        ),
+        (
+            "ssh web docker exec web-1 ls",
+            &["ssh web docker exec -t web-1 ls"],
+            &["ssh web docker exec -it web-1 ls", "ssh web docker exec -t web-1 id", "ssh web docker exec -d web-1 ls"],
+        ),
+        (
+            "ssh web docker logs web-*",
+            &["ssh web docker logs -f web-1", "ssh web docker logs web-1 -f"],
+            &["ssh web docker logs -f db", "ssh web docker logs -f --context=x web-1"],
+        ),
+    ]);
+    let policy = denying(&["Bash(ssh web apt install *)", "Bash(ssh web docker exec -it *)"]);
+    denies(&policy, &["ssh web apt -y install x", "ssh web apt␣-y␣install␣x", "ssh web docker exec -t -i web-1 sh"]);
+    grants(&policy, &["ssh web apt -y remove x", "ssh web docker exec -t web-1 ls"]);
+}
+
+#[test]
+fn harmless_options_stand_in_front() {
+    families(&[
+        (
+            "kubectl -n a exec web-1 -- ls",
+            &["kubectl -n a exec -t web-1 -- ls", "kubectl -n a exec --tty web-1 -- ls"],
+            &[
+                "kubectl -n a exec -it web-1 -- ls",
+                "kubectl -n b exec -t web-1 -- ls",
+                "kubectl exec -t web-1 -- ls",
+                "kubectl -n a exec -t web-1 -- id",
+                "kubectl -n a exec -t -c db web-1 -- ls",
+            ],
+        ),
+        (
+            "kubectl -n a exec -it web-1 -- ls",
+            &["kubectl -n a exec -t -i web-1 -- ls", "kubectl -n a exec --stdin --tty web-1 -- ls"],
+            &["kubectl -n a exec -t web-1 -- ls", "kubectl -n a exec -it web-1 -- id"],
+        ),
+        (
+            "docker inspect web-*",
+            &[
+                "docker inspect --format x web-1",
+                "docker inspect --format={{.State}} web-1",
+                "docker inspect -f x web-1",
+                "docker inspect -f db web-1",
+                "docker inspect -s -f x web-1 web-2",
+            ],
+            &[
+                "docker -H tcp://evil.com inspect -f x web-1",
+                "docker inspect --type=image web-1",
+                "docker inspect -f web-1 db",
+                "docker inspect -f x db",
+                "docker inspect -f x web-1 db",
+            ],
+        ),
+        ("docker inspect web-1", &["docker inspect web-1"], &["docker inspect -f x web-1", "docker inspect -f web-1"]),
+        ("sudo docker inspect web-*", &["sudo docker inspect -s web-1"], &["sudo docker inspect -s db"]),
+        (
+            "brew install acme-*",
+            &["brew -q install acme-x", "brew -v install acme-x", "brew install -q acme-x"],
+            &[
+                "brew -f install acme-x",
+                "brew -q install evil",
+                "brew -q uninstall acme-x",
+                "brew -q install ./acme-x.rb",
+            ],
+        ),
+        ("pnpm update acme-*", &["pnpm update acme-x"], &["pnpm -r update acme-x"]),
+        ("pnpm -r update acme-*", &["pnpm -r update acme-x"], &["pnpm -r update evil"]),
+    ]);
+    let policy = denying(&[
+        "Bash(brew install *)",
+        "Bash(docker inspect web-1)",
+        "Bash(kubectl -n a exec web-1 *)",
+        "Bash(nc web-1 *)",
+        "Bash(sudo docker inspect web-1 *)",
+    ]);
+    denies(
+        &policy,
+        &[
+            "brew -q install x",
+            "docker inspect --format x web-1",
+            "docker inspect -f x web-1",
+            "kubectl -n a exec -it web-1 -- rm x",
+            "kubectl -n a exec --tty=true web-1 -- rm x",
+            "nc -w 3 web-1 80",
+            "nc -zv web-1 80",
+            "sudo docker inspect -s web-1",
+        ],
+    );
+    grants(&policy, &["brew -q list", "docker inspect -f x db", "kubectl -n b exec -it web-1 -- ls", "nc -z web-2 80"]);
+}
