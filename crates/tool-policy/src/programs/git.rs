@@ -590,11 +590,20 @@ pub(crate) fn options(subcommand: Option<&str>) -> &'static Options {
     &entry(subcommand).options
 }
 
+/// Subcommands, each with options that are also the beginning of another one.
+const WHOLE: &[(Names, Names)] = &[
+    (
+        "diff log show",
+        "--all --author --color --date --exclude --find-copies --follow --merge --no-color --patch --since --stat --text --word-diff",
+    ),
+    ("fetch pull", "--recurse-submodules"),
+];
+
 /// Returns whether the tables know a long option of a subcommand by this very name.
 pub(crate) fn has_switch(subcommand: &str, option: &str) -> bool {
     let Subcommand { options, harmless, .. } = entry(Some(subcommand));
     let name = option.trim_start_matches('-');
-    let of_subcommand = switches::GIT.iter().filter(|(names, _)| contains(names, subcommand));
+    let of_subcommand = switches::GIT.iter().chain(WHOLE).filter(|(names, _)| contains(names, subcommand));
     options.guarded.iter().any(|guarded| guarded.name == name)
         || [options.anywhere.switches, options.anywhere.valued, options.anywhere.pairs, options.valued]
             .into_iter()

@@ -342,6 +342,16 @@ fn a_denial_holds_for_abbreviated_options_of_git() {
             &["git commit --amend", "git commit --file=x"],
         ),
         ("git commit --message=wip*", &["git commit --mess=wip", "git commit --mess wip"], &["git commit --mess=fix"]),
+        ("git log --all-match *", &["git log --all-m"], &["git log --all", "git log --author=x"]),
+        ("git log --date-order *", &["git log --date-o"], &["git log --date=iso", "git log --date iso"]),
+        ("git diff --stat-width=*", &["git diff --stat-w=8"], &["git diff --stat", "git diff --stat=80"]),
+        ("git diff --color-words *", &["git diff --color-w"], &["git diff --color", "git diff --color=never"]),
+        (
+            "git fetch --recurse-submodules-default=*",
+            &["git fetch --recurse-submodules-d=yes"],
+            &["git fetch --recurse-submodules=yes"],
+        ),
+        ("git push --follow-tags *", &["git push --follow"], &["git push --force"]),
         ("git log --output=*", &["git log --outp=x"], &["git log --oneline"]),
         ("git branch --set-upstream-to=*", &["git branch --set-upstream-t=x"], &["git branch --set-upstream=x"]),
     ] {
