@@ -211,7 +211,7 @@ impl Reading<'_> {
                 self.at_item("ask_tools", item, message, Some("take one of the two out".into()));
             }
         }
-        self.said_of("ask_tools", asked, |pattern| BOT.warnings(pattern));
+        self.said_of("ask_tools", asked, |pattern| BOT.ask_warnings(pattern, restrictions.effective_allowed_tools()));
         self.unknown_commands(definition.enabled, "ask_tools", asked);
         if let Some(list) = restrictions.disallowed_tools() {
             self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));

@@ -275,6 +275,22 @@ mod tests {
     }
 
     #[test]
+    fn a_question_about_paths_of_work_binds_no_program() {
+        let said = |asked: &str, granted: &[&str]| {
+            BOT.ask_warnings(&patterns(&[asked])[0], Some(&patterns(granted))).join(" | ")
+        };
+        for asked in ["Read(notes/private/**)", "Edit(notes/**)", "Read(/notes/x)"] {
+            assert!(said(asked, &["Read", "Bash(cp *)"]).contains("programs that `Bash(cp *)` starts"), "{asked}");
+            assert!(said(asked, &["Bash"]).contains("programs that `Bash` starts"), "{asked}");
+            assert!(BOT.ask_warnings(&patterns(&[asked])[0], None).join(" | ").contains("programs that `Bash` starts"));
+            assert_eq!(said(asked, &["Read", "Bash(bot help)"]), "", "{asked}");
+        }
+        for asked in ["Read(//srv/private/**)", "Edit(~/notes/**)", "Bash(git push *)"] {
+            assert_eq!(said(asked, &["Bash(cp *)"]), "", "{asked}");
+        }
+    }
+
+    #[test]
     fn a_denial_of_paths_is_a_guard_rail_where_bash_is_left() {
         let said = |list: &[&str]| BOT.denylist_warnings(&patterns(list)[0], &patterns(list)).join(" | ");
         assert!(said(&["Edit(archive/**)"]).contains("the shell and what it runs"));

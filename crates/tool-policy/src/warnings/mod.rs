@@ -139,6 +139,29 @@ impl Application {
         }
     }
 
+    /// Returns warnings about a pattern of calls that need an answer. `granted`: the patterns of the same job; `None` if it has no
+    /// allowlist.
+    #[must_use]
+    pub fn ask_warnings(&'static self, pattern: &ToolPattern, granted: Option<&[ToolPattern]>) -> Vec<String> {
+        let mut out = self.warnings(pattern);
+        let rule = Rule::new(pattern, Origin::MainTools, self);
+        let is_elsewhere = pattern.specifier().is_some_and(|path| path.starts_with("//") || path.starts_with('~'));
+        let starts_program = |grant: &&ToolPattern| match Rule::new(grant, Origin::MainTools, self).matcher {
+            Matcher::Command(command) => !command.program().is_some_and(|program| self.is_plain_command(program)),
+            _ => ["*", "Bash"].contains(&grant.canonical_tool()),
+        };
+        let starter = granted.map(|granted| granted.iter().find(starts_program));
+        if matches!(rule.matcher, Matcher::Path(_)) && !is_elsewhere && starter.is_none_or(|starter| starter.is_some())
+        {
+            let starter = starter.flatten().map_or("`Bash`".to_owned(), |starter| format!("`{starter}`"));
+            out.push(format!(
+                "`{pattern}` is asked about for the file tools: programs that {starter} starts open the same files of `work/` \
+                 unasked; keep them in a folder outside of `work/`"
+            ));
+        }
+        out
+    }
+
     /// Returns warnings about a pattern in the denylist `list`.
     #[must_use]
     pub fn denylist_warnings(&'static self, pattern: &ToolPattern, list: &[ToolPattern]) -> Vec<String> {
