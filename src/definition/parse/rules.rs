@@ -204,14 +204,14 @@ impl Reading<'_> {
             let hint = "write what is to be asked: `ask_tools: [Bash(git push *)]`";
             self.at_field(Severity::Warning, "ask", "`ask` has no effect without `ask_tools`".into(), hint);
         }
-        let own = restrictions.effective_allowed_tools().unwrap_or_default();
+        let own = restrictions.effective_allowed_tools();
         for (item, pattern) in asked.iter().enumerate() {
-            if let Some(grant) = own.iter().find(|grant| BOT.covers(grant, pattern)) {
+            if let Some(grant) = own.iter().flatten().find(|grant| BOT.covers(grant, pattern)) {
                 let message = format!("`{pattern}` is never asked about: `{grant}` of `allowed_tools` grants it");
                 self.at_item("ask_tools", item, message, Some("take one of the two out".into()));
             }
         }
-        self.said_of("ask_tools", asked, |pattern| BOT.ask_warnings(pattern, restrictions.effective_allowed_tools()));
+        self.said_of("ask_tools", asked, |pattern| BOT.ask_warnings(pattern, own.as_deref()));
         self.unknown_commands(definition.enabled, "ask_tools", asked);
         if let Some(list) = restrictions.disallowed_tools() {
             self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));
