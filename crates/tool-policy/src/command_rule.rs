@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Application;
-use crate::apart::{harmless_apart, moves_options};
+use crate::apart::{self, harmless_apart, moves_options};
 use crate::choice;
 use crate::containers;
 use crate::expression;
@@ -35,10 +35,12 @@ pub(super) struct CommandRule {
     plain: Option<Box<(Wildcard, Vec<String>)>>,
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
+    /// For a denial: the words without harmless options, and those options, which a call may have in any position, beside others.
+    denying_apart: Option<Box<DenyingApart>>,
     /// The rule as written, as a denial reads it: a star between quotes is a star.
     in_doubt: Box<Wildcard>,
     /// The long options of the rule, as a denial reads it.
-    long: Vec<String>,
+    long: Box<[String]>,
     /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
     /// The words before the first star.
@@ -51,6 +53,36 @@ pub(super) struct CommandRule {
     /// The commands that its words may start (`watch ls *`, `ssh host find . *`), each with the index of its first word.
     started: Vec<(usize, CommandRule)>,
     application: &'static Application,
+}
+
+/// The words and the options of a denial, apart.
+#[derive(Clone, Debug)]
+struct DenyingApart {
+    /// The words. Of two forms one suffices.
+    words: Vec<Wildcard>,
+    options: Vec<Wildcard>,
+}
+
+impl DenyingApart {
+    /// Takes a rule's harmless options apart. `None` if it spells none.
+    fn of(rule: &Wildcard) -> Option<Box<Self>> {
+        let words = rule.words();
+        let (program, arguments) = words.split_first()?;
+        let (plain, options) = harmless_apart(base_name(program), arguments)?;
+        let ends_open = words.last().is_some_and(|last| last.starts_with(STAR)) && plain.last() != words.last();
+        // The star of `--namespace *` stands for the value and for all that follows.
+        let open = ends_open.then(|| [plain.as_slice(), &[STAR.to_string()]].concat());
+        let words = std::iter::once(plain).chain(open).map(|words| Wildcard::words_of(&words)).collect();
+        let options: Vec<Wildcard> =
+            options.iter().map(|option| Wildcard::words_of(&[apart::in_one_word(option)])).collect();
+        (!options.is_empty()).then(|| Box::new(Self { words, options }))
+    }
+
+    /// Returns whether a call has these words and all these options.
+    fn is_in(&self, (text, given): &(String, Vec<String>)) -> bool {
+        let is_given = |option: &Wildcard| given.iter().any(|given| option.matches_loosely(given));
+        self.words.iter().any(|words| words.matches_loosely(text)) && self.options.iter().all(is_given)
+    }
 }
 
 /// What the stars of a rule before its end stand for.
@@ -133,6 +165,7 @@ impl CommandRule {
             granting,
             plain,
             denying,
+            denying_apart: DenyingApart::of(&in_doubt),
             long: long.collect(),
             in_doubt: Box::new(in_doubt),
             stars,
@@ -674,7 +707,9 @@ impl CommandRule {
             let words: Vec<String> = text.split(BREAK).map(ToOwned::to_owned).collect();
             spellings::in_full(&words, &self.long).is_some_and(|words| is_denied(&joined(&words)))
         };
+        let has_options = |apart: &DenyingApart| start.denying_apart.iter().any(|call| apart.is_in(call));
         start.denying.iter().any(|text| is_denied(text) || (!self.long.is_empty() && in_full(text)))
+            || self.denying_apart.as_deref().is_some_and(has_options)
     }
 
     /// Returns whether matching the rule searches the whole command.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Application;
-use crate::apart::{harmless_apart, without_printing};
+use crate::apart::{self, harmless_apart, without_printing};
 use crate::code_on_input;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
@@ -33,6 +33,8 @@ pub(crate) struct StartWords<'a> {
     pub quiet: Option<Vec<String>>,
     /// Forms for denials.
     pub denying: Vec<String>,
+    /// For denials: the words without harmless options, joined, and those options, in each spelling.
+    pub denying_apart: Vec<(String, Vec<String>)>,
     /// The options that a rule must spell.
     pub guarded: Vec<GivenOption>,
     /// The addresses of `curl` and `wget`.
@@ -48,8 +50,9 @@ impl<'a> StartWords<'a> {
     pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
         let mut start = Self::as_spelled(words, cwd, application);
         for other in spellings::denied(words) {
-            let other = StartWords::as_spelled(&other, cwd, application).denying;
-            start.denying.extend(other);
+            let other = StartWords::as_spelled(&other, cwd, application);
+            start.denying.extend(other.denying);
+            start.denying_apart.extend(other.denying_apart);
         }
         start
     }
@@ -81,6 +84,11 @@ impl<'a> StartWords<'a> {
             Some(call) => Some(([&[program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone())),
             None => harmless_apart(program, own_arguments),
         };
+        let denying_apart = apart.iter().map(|(words, options)| {
+            let words = [&[base_name(program).to_owned()], &words[1..]].concat();
+            (loose(&joined(&words)), options.iter().map(|option| loose(&apart::in_one_word(option))).collect())
+        });
+        let denying_apart = denying_apart.collect();
         let apart = apart.map(|(words, options)| (joined(&words), options));
         denying.extend(quiet.as_deref().map(|words| loose(&joined(words))));
         denying.extend(apart.as_ref().map(|(text, _)| loose(text)));
@@ -103,6 +111,7 @@ impl<'a> StartWords<'a> {
             apart,
             quiet,
             denying,
+            denying_apart,
             guarded,
             fetch,
             own,

@@ -104,3 +104,60 @@ fn the_shell_knows_which_programs_to_ask_about() {
     assert!(!rights.free.contains(&"sort") && !rights.free.contains(&"env"));
     assert!(allowing(&["Bash"]).shell(None).unwrap().everything);
 }
+
+/// The options that a denial spells may stand anywhere in a call, between others that say nothing else.
+#[test]
+fn a_denial_holds_for_its_options_among_harmless_ones() {
+    for (rule, denied, granted) in [
+        (
+            "Bash(kubectl get --namespace prod *)",
+            &[
+                "kubectl get --namespace prod secret x",
+                "kubectl get -o yaml --namespace prod secret x",
+                "kubectl get --output=yaml --namespace=prod secret x",
+                "kubectl get secret x -o yaml --namespace prod",
+                "kubectl --namespace prod get secret x",
+                "/usr/bin/kubectl get --no-headers --namespace prod secret x",
+            ][..],
+            &["kubectl get --namespace dev secret prod", "kubectl get -o yaml secret x"][..],
+        ),
+        (
+            "Bash(kubectl get --namespace *)",
+            &[
+                "kubectl -n a get --namespace b",
+                "kubectl --namespace=a get --namespace b",
+                "kubectl get pod --namespace b",
+            ],
+            &["kubectl get pod web"],
+        ),
+        (
+            "Bash(kubectl delete pod web-1 --namespace prod)",
+            &[
+                "kubectl delete --wait pod web-1 --namespace prod",
+                "kubectl delete pod --ignore-not-found web-1 --namespace prod",
+                "kubectl delete --ignore-not-found --namespace prod pod web-1",
+            ],
+            &["kubectl delete --wait pod web-2 --namespace prod", "kubectl delete pod web-1 --namespace dev"],
+        ),
+        (
+            "Bash(kubectl --namespace prod *)",
+            &["kubectl -n a --namespace prod get", "kubectl -na --namespace prod delete pod x"],
+            &["kubectl --namespace dev get"],
+        ),
+        (
+            "Bash(docker inspect -f *)",
+            &["docker inspect -s -f x web", "docker inspect -sf x web", "docker inspect web -s -f x"],
+            &["docker inspect -s web"],
+        ),
+        (
+            "Bash(docker inspect --format *)",
+            &["docker inspect -s --format x web", "docker inspect web --format=x"],
+            &[],
+        ),
+        ("Bash(docker inspect web-1 -f *)", &["docker inspect -s web-1 -f x"], &["docker inspect -s web-2 -f x"]),
+    ] {
+        let policy = denying(&[rule]);
+        denies(&policy, denied);
+        grants(&policy, granted);
+    }
+}
