@@ -51,12 +51,12 @@ impl SandboxPlan {
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
         // A missing folder opens nothing. An existing folder above it may have files that no rule names.
         let Trees { mut read, write, .. } = self.trees(false);
+        read.extend(system::sources());
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && opens_files(pattern);
         let beside = match self.granted.iter().any(everything) {
             true => self.hidden_from_readers(),
             false => {
                 read.extend(self.open(system::data()));
-                read.extend(system::sources());
                 // Settings by the machine's administrator for every client.
                 read.push("/etc/claude-code".into());
                 Vec::new()
