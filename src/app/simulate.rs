@@ -106,11 +106,7 @@ pub(super) fn simulated(
     let jobs: Vec<RunEstimate> = chosen.map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let open = open_runs(&jobs, &journal, now)?;
     let firsts = FirstOccurrences::after(now, app);
-    let subject = |job: &RunEstimate| SimulatedJob {
-        last_due: firsts.last_due(&job.definition),
-        open: open.iter().filter(|(id, _)| *id == job.definition.id).map(|(_, open)| *open).collect(),
-        ..job.subject(held(&job.definition))
-    };
+    let subject = |job: &RunEstimate| job.subject(held(&job.definition), &open, firsts.last_due(&job.definition));
     let subjects: Vec<SimulatedJob> = jobs.iter().map(subject).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();
@@ -211,12 +207,17 @@ fn add_followed(chosen: &mut Vec<Arc<Definition>>, loaded: &Loaded) {
 }
 
 impl RunEstimate {
-    fn subject(&self, held: Option<&'static str>) -> SimulatedJob {
+    fn subject(
+        &self,
+        held: Option<&'static str>,
+        open: &[(DefinitionId, OpenRun)],
+        last_due: Option<DateTime<Utc>>,
+    ) -> SimulatedJob {
         SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
-            last_due: None,
-            open: Vec::new(),
+            last_due,
+            open: open.iter().filter(|(id, _)| *id == self.definition.id).map(|(_, open)| *open).collect(),
             definition: Arc::clone(&self.definition),
             takes: self.takes,
             costs: self.costs,
