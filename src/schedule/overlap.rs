@@ -43,7 +43,9 @@ pub(super) fn purposes(
 /// Returns why a missed occurrence is skipped.
 pub(super) fn missed_reason(on_missed: OnMissed) -> &'static str {
     match on_missed {
-        OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
+        OnMissed::Latest => {
+            "missed: nothing could run at its time, and of those that were missed only the newest counts (on_missed: latest)"
+        }
         OnMissed::All => "missed: nothing could run at its time, and too many newer ones were missed as well",
         OnMissed::Skip => "missed: nothing could run at its time (on_missed: skip)",
     }

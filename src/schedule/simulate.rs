@@ -574,7 +574,7 @@ mod tests {
     fn what_fell_due_before_now_is_missed_by_the_routines_rule() {
         let of = |on_missed| subject(Definition { on_missed, ..routine("mail") }, 1);
         let found = |on_missed| lines(&[of(on_missed)], &assumed("01T09:30:00", "01T12:30:00"));
-        let newer = "missed: nothing could run at its time, and a newer one runs (on_missed: latest)";
+        let newer = "missed: nothing could run at its time, and of those that were missed only the newest counts (on_missed: latest)";
         assert_eq!(
             found(OnMissed::Latest),
             [format!("mail 10:00 {newer}"), format!("mail 11:00 {newer}"), "mail 12:00 12:00-12:01".into()]

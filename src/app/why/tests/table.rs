@@ -226,7 +226,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "missed, and a newer one ran",
-        &[FILE, SEE, ("10:00", Skip("08:00", "missed: nothing could run at its time, and a newer one runs (on_missed: latest)")), ("10:00", Delayed(DelayCause::ServiceOff, Some("10:00")))],
+        &[FILE, SEE, ("10:00", Skip("08:00", "missed: nothing could run at its time, and of those that were missed only the newest counts (on_missed: latest)")), ("10:00", Delayed(DelayCause::ServiceOff, Some("10:00")))],
         ["skipped_missed", "mail did not run at 08:00: the service was not running until 10:00, and `on_missed: latest` runs only the newest that was missed.", "Next: tomorrow at 08:00 (in 21h 55m)."],
     ),
     case(
