@@ -308,7 +308,7 @@ impl Simulation<'_> {
         let zone = self.assumed.zone;
         let name = |number: usize| format!("the one of {}", self.found[number].at.with_timezone(&zone).format("%H:%M"));
         let running = self.running.iter().filter(|run| run.subject == place);
-        let running = running.map(|run| Predecessor { waits: false, name: name(run.number) });
+        let running = running.map(|run| Predecessor { waits: run.asks, name: name(run.number) });
         let waiting = self.waiting.iter().filter(|(number, _)| self.found[*number].subject == place);
         running.chain(waiting.map(|(number, _)| Predecessor { waits: true, name: name(*number) })).collect()
     }
