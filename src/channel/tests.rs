@@ -508,6 +508,42 @@ async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
     deliveries.finish().await;
 }
 
+/// The channel fails for ten minutes, by day or at the end of the quiet hours. The other one has quiet hours, or none.
+#[tokio::test(start_paused = true)]
+async fn a_digest_stays_with_its_channel_until_it_is_due_and_is_then_taken_over_whole() {
+    for other in ["", ", quiet_hours: none"] {
+        let config = PHONE.replace(
+            "post: { kind: command, command: [x] }",
+            &format!("post: {{ kind: command, command: [x]{other} }}"),
+        );
+        let quiet = format!("{config}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
+        let fixture = Fixture::at("2026-11-23T20:00:00Z", &quiet);
+        let deliveries = fixture.deliver().await;
+        let digest = NewMessage { digest: true, ..NewMessage::of_service("digest") };
+        fixture.journal.message(digest).await.unwrap();
+        sleep(Duration::from_secs(60)).await;
+        // By day it fails for long enough to be given up.
+        fixture.answers("phone", std::iter::repeat_n(temporary("no network"), 12));
+        fixture.say("one").await;
+        sleep(Duration::from_secs(1800)).await;
+        assert_eq!(fixture.sent("post").first().unwrap(), "one", "{other}");
+        assert!(!fixture.sent("post").concat().contains("digest"), "{other}: {:?}", fixture.sent("post"));
+        assert_eq!(fixture.deliveries(1), ["phone waiting"], "{other}");
+        fixture.say("night").await;
+        sleep(Duration::from_secs(2 * 3600)).await;
+        // Nobody hears at the end of the quiet hours.
+        let before = fixture.sent("post").len();
+        fixture.scripts["phone"].lock().unwrap().answers.clear();
+        fixture.answers("phone", std::iter::repeat_n(temporary("no network"), 12));
+        fixture.say("two").await;
+        let until: DateTime<Utc> = "2026-11-24T06:50:00Z".parse().unwrap();
+        sleep((until - fixture.clock.now()).to_std().unwrap()).await;
+        let later = fixture.sent("post").split_off(before);
+        assert!(later.iter().any(|sent| sent.contains("digest")), "{other}: {later:?}, {:?}", fixture.sent("phone"));
+        deliveries.finish().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_goes_out_by_night_unless_its_answer_can_wait_for_the_morning() {
     let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");

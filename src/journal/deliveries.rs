@@ -310,8 +310,8 @@ impl Journal {
             .await
     }
 
-    /// Hands each message over to the first channel that works and has not refused it. If there is none, [`Refused::only`]
-    /// fails, and other messages keep waiting. Notifies the person once, on the channel that takes over.
+    /// Hands each message over to the first channel that works and has not refused it, but of a broken channel none that is held for
+    /// later. If there is no such channel, [`Refused::only`] fails, and other messages keep waiting. Notifies the person once, on the channel that takes over.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
@@ -431,6 +431,23 @@ fn add(connection: &Connection, message: i64, channel: &str) -> Result<(), Journ
     Ok(())
 }
 
+/// Gives a message to the channel `to`. What has waited for the end of quiet hours on the channel `from` does not wait for another end.
+fn take_over(
+    connection: &Connection,
+    message: i64,
+    [from, to]: [&String; 2],
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    add(connection, message, to)?;
+    connection.execute(
+        "UPDATE delivery SET held_until =
+             (SELECT held_until FROM delivery WHERE message = ?1 AND channel = ?2 AND held_until <= ?4)
+         WHERE message = ?1 AND channel = ?3 AND held_until IS NULL",
+        params![message, from, to, ms(now)],
+    )?;
+    Ok(())
+}
+
 fn fail(
     connection: &Connection,
     message: i64,
@@ -500,9 +517,10 @@ fn reassign(connection: &Connection, given_up: &Refused, now: DateTime<Utc>) -> 
         Cause::Closed => false,
     };
     let numbers: Vec<i64> = connection.all(
-        "SELECT message FROM delivery
-             WHERE channel = ?1 AND state = 'waiting' AND (message = ?2 OR ?2 IS NULL) ORDER BY message",
-        params![channel, only],
+        // What waits for the end of quiet hours has time: the channel may work again by then.
+        "SELECT message FROM delivery WHERE channel = ?1 AND state = 'waiting'
+             AND (message = ?2 OR ?2 IS NULL AND (?3 OR held_until IS NULL OR held_until <= ?4)) ORDER BY message",
+        params![channel, only, *cause != Cause::Broken, ms(now)],
         |row| row.get(0),
     )?;
     let mut taken_by = None;
@@ -523,7 +541,7 @@ fn reassign(connection: &Connection, given_up: &Refused, now: DateTime<Utc>) -> 
         match able {
             Some(candidate) => {
                 fail(connection, number, channel, why, now)?;
-                add(connection, number, candidate)?;
+                take_over(connection, number, [channel, candidate], now)?;
                 taken_by.get_or_insert(candidate);
             }
             None if only.is_some() => fail(connection, number, channel, why, now)?,
