@@ -106,6 +106,8 @@ pub struct Delay {
     pub id: DefinitionId,
     /// The job that made it, if a job did.
     pub made_by: Option<DefinitionId>,
+    /// The channel that the definition asks for.
+    pub channel: Option<String>,
     /// Minimum number of occurrences.
     pub occurrences: u32,
     /// The name under which delays are counted: a definition's id, or an empty id for all reminders. A delay is
@@ -150,9 +152,9 @@ pub(super) fn delayed<'a>(
     fold: fn(&[String]) -> String,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
-    let mut reported: BTreeMap<&Option<DefinitionId>, Vec<&Delay>> = BTreeMap::new();
+    let mut reported: BTreeMap<(&Option<DefinitionId>, &Option<String>), Vec<&Delay>> = BTreeMap::new();
     for delay in delays {
-        let Delay { occurrences, folds, made_by, .. } = delay;
+        let Delay { occurrences, folds, made_by, channel, .. } = delay;
         if let Some(name) = folds {
             let counted = connection
                 .execute("UPDATE delay SET folded = folded + ?2 WHERE id = ?1", params![name.as_str(), occurrences])?;
@@ -162,11 +164,12 @@ pub(super) fn delayed<'a>(
             connection
                 .execute("INSERT INTO delay (id, folded, since) VALUES (?1, 0, ?2)", params![name.as_str(), ms(now)])?;
         }
-        reported.entry(made_by).or_default().push(delay);
+        reported.entry((made_by, channel)).or_default().push(delay);
     }
     let mut newest = 0;
-    for (maker, delays) in reported {
-        newest = insert_message(connection, &message(maker, &delays, fold), now)?.max(newest);
+    for ((maker, channel), delays) in reported {
+        let message = NewMessage { channel: channel.clone(), ..message(maker, &delays, fold) };
+        newest = insert_message(connection, &message, now)?.max(newest);
     }
     Ok(newest)
 }

@@ -8,7 +8,7 @@ use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use super::outbox::{NewMessage, insert_message};
+use super::outbox::{NewMessage, Subject, insert_message};
 use super::rows::{ms, time};
 use super::{Journal, JournalError, JournalReader, RunId, settings};
 use crate::agent::Tokens;
@@ -278,7 +278,7 @@ impl Journal {
         caps: Caps,
     ) -> Result<Reservation, JournalError> {
         let (run, clock, origin) = (run.clone(), self.clock.clone(), Origin::of(definition));
-        let title = definition.title();
+        let job = NamedJob::of(definition);
         let (taken, newest) = self
             .writer
             .commit(move |connection| {
@@ -286,9 +286,9 @@ impl Journal {
                 let payer = note(connection, &run, &origin)?;
                 let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
                 if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
-                    let text = spent.skips_words(&title, caps.zone);
+                    let text = spent.skips_words(&job.title, caps.zone);
                     let share = if spent.is_spent_for_good() { "100" } else { "taken" };
-                    let newest = notify_once(connection, spent, &payer, share, text, now)?;
+                    let newest = notify_once(connection, spent, (&payer, share), job.message(spent, text), now)?;
                     return Ok((Reservation::Spent(spent.words(caps.zone)), newest));
                 }
                 let cap = caps.cap_beside(&all, payer != origin.id);
@@ -298,7 +298,7 @@ impl Journal {
                     "UPDATE run SET reserved_usd = ?2 WHERE run = ?1",
                     params![run.as_str(), cap.map(|cap| cap.usd).or(mark)],
                 )?;
-                let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
+                let newest = warn(connection, &all, &payer, &job, caps.zone, now)?;
                 Ok((Reservation::Cap(cap), newest))
             })
             .await?;
@@ -319,8 +319,14 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn record_usage(&self, run: &RunId, title: String, usage: Usage, caps: Caps) -> Result<(), JournalError> {
-        let (run, clock) = (run.clone(), self.clock.clone());
+    pub async fn record_usage(
+        &self,
+        run: &RunId,
+        definition: &Definition,
+        usage: Usage,
+        caps: Caps,
+    ) -> Result<(), JournalError> {
+        let (run, clock, job) = (run.clone(), self.clock.clone(), NamedJob::of(definition));
         let tokens = usage.tokens.and_then(|tokens| serde_json::to_string(&tokens).ok());
         let newest = self
             .writer
@@ -335,7 +341,7 @@ impl Journal {
                     connection.one("SELECT payer FROM run WHERE run = ?1", [run.as_str()], |row| row.get(0))?.flatten();
                 let payer = payer.unwrap_or_default();
                 let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
-                warn(connection, &all, &payer, &title, caps.zone, now)
+                warn(connection, &all, &payer, &job, caps.zone, now)
             })
             .await?;
         self.announce(newest);
@@ -561,25 +567,48 @@ pub(super) fn payer(connection: &Connection, origin: &Origin) -> Result<String, 
     Ok(payer.unwrap_or_else(|| maker.to_owned()))
 }
 
+/// A job as a message about its spending names it.
+struct NamedJob {
+    title: String,
+    subject: Subject,
+    channel: Option<String>,
+}
+
+impl NamedJob {
+    fn of(definition: &Definition) -> Self {
+        let (title, subject) = (definition.title(), Subject::job(definition));
+        Self { title, subject, channel: definition.channel.clone() }
+    }
+
+    /// Makes the message about a cap: of the job if the cap is its own, else of the service.
+    fn message(&self, spending: &Spending, text: String) -> NewMessage {
+        match spending.name {
+            "job_day" => NewMessage { channel: self.channel.clone(), ..NewMessage::about(self.subject.clone(), text) },
+            _ => NewMessage::of_service(text),
+        }
+    }
+}
+
 /// Warns the person of nearly exhausted caps.
 fn warn(
     connection: &Connection,
     all: &[Spending],
     payer: &str,
-    title: &str,
+    job: &NamedJob,
     zone: Tz,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
     let mut newest = 0;
     for spending in all.iter().filter(|spending| spending.spent >= spending.cap * WARN_SHARE) {
         if spending.is_spent_for_good() {
-            let text = spending.skips_words(title, zone);
-            newest = newest.max(notify_once(connection, spending, payer, "100", text, now)?);
+            let message = job.message(spending, spending.skips_words(&job.title, zone));
+            newest = newest.max(notify_once(connection, spending, (payer, "100"), message, now)?);
             continue;
         }
-        let whose = if spending.name == "job_day" { format!(" by {title}") } else { String::new() };
+        let whose = if spending.name == "job_day" { format!(" by {}", job.title) } else { String::new() };
         let text = format!("{}{whose}. At 100 % jobs are skipped.", spending.words(zone));
-        newest = newest.max(notify_once(connection, spending, payer, "80", text, now)?);
+        let message = job.message(spending, text);
+        newest = newest.max(notify_once(connection, spending, (payer, "80"), message, now)?);
     }
     Ok(newest)
 }
@@ -588,9 +617,8 @@ fn warn(
 fn notify_once(
     connection: &Connection,
     spending: &Spending,
-    payer: &str,
-    share: &str,
-    text: String,
+    (payer, share): (&str, &str),
+    message: NewMessage,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
     let whose = if spending.name == "job_day" { payer } else { "" };
@@ -601,7 +629,7 @@ fn notify_once(
     settings::set(connection, &key, &spending.label)?;
     let raise = spending.raise();
     let button = raise.as_ref().map(|(label, action)| (label.as_str(), action.as_str()));
-    insert_message(connection, &NewMessage::of_service(text).with_buttons(button.as_slice()), now)
+    insert_message(connection, &message.with_buttons(button.as_slice()), now)
 }
 
 #[cfg(test)]

@@ -807,7 +807,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     fixture.clock.jump(TimeDelta::hours(-13));
     assert_eq!(fifty(&fixture, &journal).await.len(), 0);
     for run in &tomorrows {
-        journal.record_usage(run, "job".to_owned(), cost(0.01), CAPS).await.unwrap();
+        journal.record_usage(run, &job("job"), cost(0.01), CAPS).await.unwrap();
         journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
     }
     assert_eq!(fifty(&fixture, &journal).await.len(), 0);
@@ -846,13 +846,13 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     fixture.clock.jump(TimeDelta::minutes(2));
     journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
     journal.reserve_cost(&run, &job("late"), CAPS).await.unwrap();
-    journal.record_usage(&run, "late".to_owned(), cost(0.07), CAPS).await.unwrap();
+    journal.record_usage(&run, &job("late"), cost(0.07), CAPS).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     let begun = fifty(&fixture, &journal).await;
     assert_eq!(begun.len(), 10, "the last of them gets what is left");
     for (n, run) in begun.iter().enumerate() {
         if n % 2 == 0 {
-            journal.record_usage(run, "job".to_owned(), cost(0.013 * n as f64), CAPS).await.unwrap();
+            journal.record_usage(run, &job("job"), cost(0.013 * n as f64), CAPS).await.unwrap();
         }
         journal.finish(run, Finish::closed(RunState::Failed, None)).await.unwrap();
     }
@@ -923,7 +923,7 @@ async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap()
     let told = || fixture.reader().messages(None).unwrap().iter().filter(|one| one.text.contains("At 100 %")).count();
     let before = told();
     let tokens = Some(crate::agent::Tokens { output: 850, ..crate::agent::Tokens::default() });
-    journal.record_usage(&run, "job".to_owned(), Usage { cost_usd: 0.0, tokens }, caps.clone()).await.unwrap();
+    journal.record_usage(&run, &job("job"), Usage { cost_usd: 0.0, tokens }, caps.clone()).await.unwrap();
     assert_eq!((told(), spent(&fixture).spent), (before + 1, 850.0));
     end(&journal, &run, Some(850)).await;
     assert_eq!(spent(&fixture).spent, 850.0);

@@ -83,7 +83,7 @@ impl Runner {
         if let Some(cost_usd) = report.cost_usd
             && let Err(error) = {
                 let usage = Usage { cost_usd, tokens: report.tokens };
-                self.journal.record_usage(&job.run, job.definition.title(), usage, caps).await
+                self.journal.record_usage(&job.run, &job.definition, usage, caps).await
             }
         {
             // The run's end is recorded nevertheless. Until then the run's limit counts as its cost.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::missed::{is_late, moment};
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed};
-use crate::journal::{Delay, NewClaim, Punctuality, Purpose, UnreportedDelays};
+use crate::journal::{Delay, DelayCause, NewClaim, Punctuality, Purpose, UnreportedDelays};
 
 /// Maximum number of jobs named in one message.
 const NAMED: usize = 10;
@@ -58,6 +58,7 @@ pub(super) fn missed(
     Some(Delay {
         id: definition.id.clone(),
         made_by: definition.maker(),
+        channel: definition.channel.clone(),
         occurrences: u32::try_from(count).unwrap_or(u32::MAX),
         folds: (definition.kind() == Kind::Routine).then(|| definition.id.clone()),
         last: last.occurrence.at,
@@ -79,9 +80,18 @@ pub(super) fn fold(texts: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Returns how punctual the first attempt at an occurrence is if it begins at `now`. Each routine's delays are
+/// Returns how punctual the first attempt at an occurrence is if it begins at `now`, and `by` held it back. Each routine's delays are
 /// counted separately, those of all reminders together.
-pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: DateTime<Utc>) -> Punctuality {
+pub(super) fn punctuality(
+    definition: &Definition,
+    due: DateTime<Utc>,
+    by: Option<DelayCause>,
+    now: DateTime<Utc>,
+) -> Punctuality {
+    // The person knows when the answer came.
+    if by == Some(DelayCause::Approval) {
+        return Punctuality::Unknown;
+    }
     let (id, job, zone) = (definition.id.clone(), definition.title(), definition.zone);
     let (name, all) = match definition.kind() {
         Kind::Routine | Kind::Webhook => (id.clone(), format!("{job} is on time again; it was")),
@@ -90,13 +100,16 @@ pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: Date
         }
     };
     if is_late(due, now) {
-        let text = format!(
-            "{job} is late: it was due at {}, had to wait, and runs now. `ollim-bot status` shows what waits; \
-             `max_concurrent_runs` says how many jobs run at once.",
-            moment(due, zone, now)
-        );
-        let folds = Some(name);
-        return Punctuality::Late(Delay { id, made_by: definition.maker(), occurrences: 1, folds, last: due, text });
+        let due_at = moment(due, zone, now);
+        let text = match by.filter(|by| !matches!(by, DelayCause::Slot | DelayCause::SlotOfJobs)) {
+            Some(by) => format!("{job} is late: it was due at {due_at}, had to wait, and runs now: {by}."),
+            None => format!(
+                "{job} is late: it was due at {due_at}, had to wait, and runs now. `ollim-bot status` shows what waits; \
+                 `max_concurrent_runs` says how many jobs run at once."
+            ),
+        };
+        let (made_by, channel, folds) = (definition.maker(), definition.channel.clone(), Some(name));
+        return Punctuality::Late(Delay { id, made_by, channel, occurrences: 1, folds, last: due, text });
     }
     let words = move |folded: UnreportedDelays| {
         let times = if folded.occurrences == 1 { "once".to_owned() } else { format!("{} times", folded.occurrences) };

@@ -110,7 +110,7 @@ impl Dispatcher {
         };
         let punctuality = match active.told_late {
             true => Punctuality::Unknown,
-            false => punctuality(&definition, active.occurrence.at, now),
+            false => punctuality(&definition, active.occurrence.at, active.delayed_by, now),
         };
         active.file.clone_from(&definition.file);
         active.text = Arc::clone(&text);
