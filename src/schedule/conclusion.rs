@@ -189,15 +189,19 @@ fn cut_off() -> Finish {
 fn tell_of_retry(attempted: &AttemptData<'_>, why: &str, at: DateTime<Utc>, finish: &mut Finish) {
     let definition = attempted.definition;
     let again = format!("at {}", moment(at, definition.zone, attempted.now));
+    let (why, hint) = with_hint(why);
     let text = before_retry(&attempted.consecutive_failures, without_stop(why), &alert(attempted), &again);
-    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(&[WHY])));
+    finish.messages.extend(text.map(|text| message(attempted, text + hint).with_buttons(&[WHY])));
 }
 
 /// Counts consecutive failures.
 fn count(attempted: &AttemptData<'_>, ended: OccurrenceEnd<'_>, finish: &mut Finish) {
-    let ended = match ended {
-        OccurrenceEnd::Badly { why, at_once } => OccurrenceEnd::Badly { why: without_stop(why), at_once },
-        OccurrenceEnd::Well => OccurrenceEnd::Well,
+    let (ended, hint) = match ended {
+        OccurrenceEnd::Badly { why, at_once } => {
+            let (why, hint) = with_hint(why);
+            (OccurrenceEnd::Badly { why: without_stop(why), at_once }, hint)
+        }
+        OccurrenceEnd::Well => (OccurrenceEnd::Well, ""),
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert(attempted));
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
@@ -205,7 +209,12 @@ fn count(attempted: &AttemptData<'_>, ended: OccurrenceEnd<'_>, finish: &mut Fin
         OccurrenceEnd::Badly { .. } => failure_buttons(attempted.definition.kind()),
         OccurrenceEnd::Well => &[WHY],
     };
-    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(buttons)));
+    finish.messages.extend(text.map(|text| message(attempted, text + hint).with_buttons(buttons)));
+}
+
+/// Splits a reason from the line of a hint below it, which comes last in a message.
+fn with_hint(why: &str) -> (&str, &str) {
+    why.split_at(why.find("\n  hint: ").unwrap_or(why.len()))
 }
 
 /// Returns a reason without its full stop.
