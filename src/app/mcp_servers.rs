@@ -82,7 +82,10 @@ pub(super) fn lacks(app: &App) -> Vec<ServerProblem> {
         let mut lack =
             |what: String, hint: String| found.push(ServerProblem { server: server.name.clone(), what, hint });
         for name in server.secrets().iter().filter(|name| !known.contains_key(*name)) {
-            lack(format!("needs `{name}`, which .env does not have"), format!("write `{name}=…` into .env"));
+            lack(
+                format!("needs `{name}`, which .env does not have"),
+                format!("write `{name}=…` into .env, and start the service anew"),
+            );
         }
         let McpTransport::Command { command, .. } = &server.transport else { continue };
         let Some(program) = command.first() else { continue };

@@ -167,7 +167,11 @@ impl McpServers {
         let shared = &self.0;
         let secret = |name: &String| match shared.secrets.get(name) {
             Some(value) => Ok((name.clone(), value.clone())),
-            None => Err(format!("the MCP server `{}` needs {name}, which .env does not have", settings.name)),
+            None => Err(format!(
+                "the MCP server `{}` needs {name}, which .env did not have when the service started; write `{name}=…` into .env, and \
+                 start the service anew",
+                settings.name
+            )),
         };
         let secrets = settings.secrets().iter().map(secret).collect::<Result<_, _>>()?;
         let started = Connection::start(settings, &shared.home, &shared.program_env, secrets);
