@@ -234,6 +234,14 @@ fn root(path: &str) -> PathBuf {
     Path::new(path).components().take(2).collect()
 }
 
+/// Returns the absolute path of the file that `flock` makes.
+fn lock_file(words: &[Word]) -> Option<&str> {
+    let at = words.iter().position(|word| word.text.rsplit('/').next() == Some("flock"))?;
+    let is_value = |word: &&Word| word.text.starts_with(|begin: char| begin == '-' || begin.is_ascii_digit());
+    let file = words[at + 1..].iter().find(|word| !is_value(word))?;
+    is_path(&file.text).then_some(file.text.as_str())
+}
+
 /// Returns the absolute paths in a line that the sandbox does not open to every job, and whether the line writes to each: by a redirection,
 /// or by a program that is known to write. Between quotes a path counts only if its first folder exists.
 fn closed_paths(line: &str, home: Option<&Path>) -> Vec<(String, bool)> {
@@ -262,6 +270,7 @@ fn closed_paths(line: &str, home: Option<&Path>) -> Vec<(String, bool)> {
         if let Some(program) = words.iter().find(|word| word.text.ends_with(simple.name)) {
             is_path(&program.text).then(|| add((program.text.clone(), false)));
         }
+        lock_file(&words).into_iter().for_each(|path| add((path.to_owned(), true)));
         match simple.inner() {
             Some(inner) => closed_paths(inner, home).into_iter().for_each(&mut add),
             None => simple.paths(home).into_iter().for_each(&mut add),
@@ -510,6 +519,7 @@ mod tests {
             ("cd /opt && ls > a && cd /usr && ls", "/opt", "'Edit(//opt/**)'"),
             ("cd /var && make -j 4 && cp a b; rm c", "/var", "'Edit(//var/**)'"),
             ("cd /var && curl -o page https://a.example/x", "/var", "'Edit(//var/**)'"),
+            ("flock -w 10 /mnt/my.lock cp a /opt/x", "/mnt/my.lock and /opt/x", "'Edit(//mnt/**)', 'Edit(//opt/**)'"),
             ("cd /var && ls a", "/var", "'Read(//var/**)'"),
             ("cat ~root/x ~nobody-at-all/x", "/root/x", "'Read(//root/x)'"),
             ("pack --out=/mnt/x --in=/mnt/y", "/mnt/x and /mnt/y", "'Edit(//mnt/**)', 'Read(//mnt/y)'"),
