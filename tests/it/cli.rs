@@ -163,7 +163,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
                                         `none`
           --context-from <ID>...        Jobs whose last answers it is given
           --expect <WHAT>               What each run must deliver: `message`, `report`, or `file PATH`
-          --timeout <SPAN>              Maximum time of a whole run by the wall clock: `10m`, `1h30m`
+          --timeout <SPAN>              Maximum time of a run by the wall clock, without its gate:
+                                        `10m`, `1h30m`
           --max-turns <N>               Maximum number of the model's turns
           --max-cost-usd <USD>          Maximum cost of a run in US dollars
           --max-cost-day-usd <USD>      At most so many US dollars a day, all its runs together

@@ -372,7 +372,7 @@ fields! {
         details: "A run that ends without it has failed, and you are told: `nothing was delivered`. `message`: it sent you one. `report`: it \
                   reported to the main session. `file PATH`: it made or changed this file of `work/`, and something is in it.",
     }
-    /// Maximum time of a whole run by the wall clock: `10m`, `1h30m`
+    /// Maximum time of a run by the wall clock, without its gate: `10m`, `1h30m`
     timeout as timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
         restricts: true, unset: "`timeout` of config.yaml, 30 minutes", example: "1h30m",
         flags: &[takes("timeout", "SPAN")],
@@ -420,7 +420,7 @@ fields! {
     }
     /// Number of further attempts after a temporary failure
     retry as retry: Option<u32> = None, |v: &V| v.count(0), {
-        unset: "2 for reminders and webhooks, 0 for routines", example: "3", flags: &[takes("retry", "N")],
+        unset: "2 for reminders and webhooks, 0 for routines and for `client: exec`", example: "3", flags: &[takes("retry", "N")],
     }
     /// After how many failures in a row the bot notifies you: `1` is the first
     alert_after as alert_after: Option<u32> = None, |v: &V| v.count(1), {
