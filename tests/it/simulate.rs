@@ -41,7 +41,7 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     Sun 30 Mar 2098 08:00 CEST  then   runs
     Sun 30 Mar 2098 09:00 CEST  tea    runs
     -- stderr
-    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: mail (no cap, so $0.00), night (nothing), tea (nothing), then (no cap, so $0.00)
+    no completed run is known, so a run is taken to last no time, to take no tokens and to cost its cap: mail (no cap, so $0.00), night (nothing), tea (nothing), then (no cap, so $0.00)
     seen fires when something in work/in has changed, which is not foreseen
     left out, disabled or paused: off
     ");
@@ -50,7 +50,7 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     -- stdout
     Sat 29 Mar 2098 09:00 CET  off  skipped  disabled: its file says `enabled: false`
     -- stderr
-    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: off (no cap, so $0.00)
+    no completed run is known, so a run is taken to last no time, to take no tokens and to cost its cap: off (no cap, so $0.00)
     ");
     insta::assert_snapshot!(simulate(&bot, &["mail", "--from", "2098-03-29 09:00", "--until", "2098-03-29 08:00"]), @"
     exit: 1
@@ -63,7 +63,7 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     -- stdout
     Sat 29 Mar 2098 08:00 CET  then  runs
     -- stderr
-    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: then (no cap, so $0.00), mail (no cap, so $0.00)
+    no completed run is known, so a run is taken to last no time, to take no tokens and to cost its cap: then (no cap, so $0.00), mail (no cap, so $0.00)
     ");
     insta::assert_snapshot!(simulate(&bot, &["seen", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
     exit: 0

@@ -76,7 +76,9 @@ fn assumed(unknown: &[&RunEstimate]) -> String {
         false => "no tokens",
     };
     let jobs = jobs.join(", ");
-    format!("no past run is known, so a run is taken to last no time, to take {tokens} and to cost its cap: {jobs}")
+    format!(
+        "no completed run is known, so a run is taken to last no time, to take {tokens} and to cost its cap: {jobs}"
+    )
 }
 
 fn row(one: &PredictedOccurrence, simulated: &Simulated, view: &View) -> Vec<Cell> {
