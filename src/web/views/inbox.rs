@@ -29,7 +29,12 @@ pub(in crate::web) fn inbox(messages: &[Message], rows: usize, query: &InboxQuer
                     @for delivery in &message.deliveries {
                         " " @match delivery.state {
                             DeliveryState::Delivered => { "delivered on " (delivery.channel) },
-                            DeliveryState::Waiting => { "not delivered on " (delivery.channel) " yet" },
+                            DeliveryState::Waiting => {
+                                @match delivery.held_until.filter(|until| *until > context.now) {
+                                    Some(until) => { "held until " (context.moment(until)) " for " (delivery.channel) },
+                                    None => { "not delivered on " (delivery.channel) " yet" },
+                                }
+                            },
                             DeliveryState::Failed => span .bad { "not delivered on " (delivery.channel) @if let Some(why) = &delivery.error { ": " (why) } },
                         }
                     }
