@@ -524,6 +524,18 @@ fn a_server_that_changes_its_tools_changes_no_run_that_goes() {
 }
 
 #[test]
+fn a_server_that_nobody_reaches_is_named_by_its_address() {
+    let bot = TestBot::new();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    bot.write("config.yaml", &format!("mcp_servers: {{ far: {{ url: 'http://{nobody}/mcp' }} }}\n"));
+    let service = bot.start();
+    let told = bot.run(["mcp", "tools", "far"]);
+    assert!(told.stderr.contains("`far` does not start: ") && told.stderr.contains(&nobody.to_string()), "{told:#?}");
+    assert!(!told.stderr.contains("::"), "{told:#?}");
+    service.stop();
+}
+
+#[test]
 fn a_server_that_cannot_start_is_named_before_it_is_needed() {
     let bot = TestBot::new();
     let shims = bot.person().join(".pyenv/shims");

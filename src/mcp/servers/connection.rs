@@ -63,6 +63,15 @@ pub struct Connection {
     end: CancellationToken,
 }
 
+/// Returns the words of an error without the types by which a library names its transport: `Transport [A<B>] error: the cause`.
+fn without_types(error: &str) -> &str {
+    const END: &str = "] error: ";
+    match (error.contains("Transport ["), error.find(END)) {
+        (true, Some(end)) => &error[end + END.len()..],
+        _ => error,
+    }
+}
+
 impl Connection {
     /// Starts or reaches a server, and reads its list of tools. `secrets`: those that its settings name.
     ///
@@ -122,7 +131,7 @@ impl Connection {
                 let client = PacedClient::new(settings.timeout).map_err(|error| error.to_string())?;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let served = rmcp::serve_client(handler, MeteredTransport::new(transport, unrequested.clone())).await;
-                (served.map_err(|error| error.to_string())?, None)
+                (served.map_err(|error| without_types(&error.to_string()).to_owned())?, None)
             }
         };
         let end = held(settings.name.clone(), process, unrequested.clone());
