@@ -928,3 +928,23 @@ async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap()
     end(&journal, &run, Some(850)).await;
     assert_eq!(spent(&fixture).spent, 850.0);
 }
+
+/// The budget of the settings concerns all jobs, and its notices go to the default channel.
+#[tokio::test(start_paused = true)]
+async fn the_notice_of_a_jobs_own_cap_goes_to_the_jobs_channel() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let definition = Definition { channel: Some("post".to_owned()), ..job("mail") };
+    let caps = Caps { job_day: Some(0.05), budget: Budget { day: Some(0.06), ..CAPS.budget }, ..CAPS };
+    let due = fixture.due("mail", Kind::Routine);
+    let text = due.text.clone();
+    let run = one(&journal, due).await;
+    journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
+    journal.reserve_cost(&run, &definition, caps.clone()).await.unwrap();
+    journal.record_usage(&run, &definition, cost(0.06), caps).await.unwrap();
+    let sql = "SELECT coalesce(channel, ''), text FROM message ORDER BY number";
+    let told = fixture.reader().all(sql, &[], |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).unwrap();
+    let on = |words: &str| told.iter().find(|(_, text)| text.contains(words)).map(|(channel, _)| channel.as_str());
+    assert_eq!(on("`max_cost_day_usd`"), Some("post"), "{told:?}");
+    assert_eq!(on("you are not answered"), Some(""), "{told:?}");
+}

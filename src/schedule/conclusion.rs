@@ -288,6 +288,15 @@ mod tests {
         conclude(&attempted, report)
     }
 
+    #[test]
+    fn a_hint_comes_last_in_the_message() {
+        let why = "the limit of $0.50 was reached.\n  hint: `max_cost_usd` sets another.";
+        let finish = concluded(&case(routine("mail")), failure(FailureClass::Internal, why.to_owned()));
+        let text = &finish.messages[0].text;
+        assert!(text.contains("the limit of $0.50 was reached. It is due again at"), "{text}");
+        assert!(text.ends_with("\n  hint: `max_cost_usd` sets another."), "{text}");
+    }
+
     fn check(case: &Case, end: AttemptEnd, expected: (RunState, &str, usize)) {
         let report = AttemptReport { end: end.clone(), ..failure(FailureClass::Internal, String::new()) };
         let finish = concluded(case, report);

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::super::delays::punctuality;
 use super::support::*;
-use crate::definition::{Definition, DefinitionId, OnMissed, OnOverlap};
+use crate::definition::{Definition, DefinitionId, Need, OnMissed, OnOverlap};
+use crate::journal::{DelayCause, Punctuality};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_missed_together_is_told_together_and_once() {
@@ -55,6 +57,34 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
         ]
     );
     process.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_of_a_delay_names_what_the_run_waited_for() {
+    let world = World::new();
+    world.is_offline.store(true, std::sync::atomic::Ordering::SeqCst);
+    let process = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
+    minutes(65).await;
+    world.is_offline.store(false, std::sync::atomic::Ordering::SeqCst);
+    minutes(2).await;
+    process.stop(Duration::ZERO).await;
+    let told = world.notifications();
+    assert_eq!(
+        told[0],
+        "routine mail is late: it was due at 13:00 UTC, had to wait, and runs now: the machine lacked what it requires."
+    );
+}
+
+#[test]
+fn a_wait_for_the_persons_own_yes_is_not_announced_and_a_channel_is_the_jobs() {
+    let mail = Definition { channel: Some("post".to_owned()), ..routine("mail") };
+    let (due, now) = (march("01T13:00:00"), march("01T13:05:00"));
+    assert!(matches!(punctuality(&mail, due, Some(DelayCause::Approval), now), Punctuality::Unknown));
+    let Punctuality::Late(delay) = punctuality(&mail, due, Some(DelayCause::EarlierRun), now) else {
+        panic!("it is late");
+    };
+    assert_eq!(delay.channel.as_deref(), Some("post"));
+    assert!(delay.text.ends_with("runs now: its earlier run was not over."), "{}", delay.text);
 }
 
 /// A job that makes jobs could make as many of them late as it likes.
