@@ -396,6 +396,21 @@ fn the_file_of_a_made_job_stands_for_no_job_of_the_person() {
 }
 
 #[test]
+fn a_made_job_has_no_id_of_the_persons_in_other_letters() {
+    let bot = TestBot::new();
+    bot.write("routines/email-triage.md", "---\ncron: '@yearly'\n---\nSort.\n");
+    let service = bot.start();
+    for (id, is_taken) in [("email-triage", true), ("Email-Triage", true), ("EMAIL", true), ("post", false)] {
+        let command = format!("ollim-bot reminder add --background --in 1h -m Look --id {id}");
+        routine(&bot, "adds", &command, "allowed_tools: ['Bash(ollim-bot reminder add *)']\ndeliver: always\n");
+        let said = printed(&fire(&bot, &service, "adds"));
+        assert_eq!(said.contains(&format!("`{id}` is taken")), is_taken, "{id}: {said}");
+        assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), usize::from(!is_taken), "{id}: {said}");
+    }
+    service.stop();
+}
+
+#[test]
 fn variables_of_any_length_do_not_fill_the_runner() {
     let bot = TestBot::new();
     let service = bot.start();
