@@ -29,9 +29,9 @@ impl Mount {
 /// path, and so does a file system that is mounted twice.
 #[must_use]
 pub fn other_paths(places: &[PathBuf]) -> Vec<PathBuf> {
-    // Without /proc, nobody can tell.
-    let mounts = std::fs::read_to_string(MOUNTS).unwrap_or_default();
-    in_mounts(&mounts, places)
+    // Without /proc, nobody can tell. A path that is no text hides none of the others.
+    let mounts = std::fs::read(MOUNTS).unwrap_or_default();
+    in_mounts(&String::from_utf8_lossy(&mounts), places)
 }
 
 fn in_mounts(mounts: &str, places: &[PathBuf]) -> Vec<PathBuf> {
