@@ -88,7 +88,7 @@ async fn what_waits_says_for_what_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_machine_lacks_stays_known_after_the_start() {
+async fn what_the_machine_lacks_stays_known_after_the_start_and_is_named_in_the_notice() {
     let world = World::new();
     world.is_offline.store(true, std::sync::atomic::Ordering::SeqCst);
     let process = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
@@ -98,6 +98,11 @@ async fn what_the_machine_lacks_stays_known_after_the_start() {
     process.stop(Duration::ZERO).await;
     assert_eq!(world.delays(), ["mail 13:00 requires (it is offline)"]);
     assert_eq!(world.attempts(), ["mail 01T13:00 completed"]);
+    let told = world.notifications();
+    assert_eq!(
+        told[0],
+        "routine mail is late: it was due at 13:00 UTC, had to wait, and runs now: the machine lacked what it requires."
+    );
 }
 
 #[tokio::test(start_paused = true)]

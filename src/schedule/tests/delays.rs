@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::delays::punctuality;
 use super::support::*;
-use crate::definition::{Definition, DefinitionId, Need, OnMissed, OnOverlap};
+use crate::definition::{Definition, DefinitionId, OnMissed, OnOverlap};
 use crate::journal::{DelayCause, Punctuality};
 
 #[tokio::test(start_paused = true)]
@@ -57,22 +57,6 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
         ]
     );
     process.stop(Duration::ZERO).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_notice_of_a_delay_names_what_the_run_waited_for() {
-    let world = World::new();
-    world.is_offline.store(true, std::sync::atomic::Ordering::SeqCst);
-    let process = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
-    minutes(65).await;
-    world.is_offline.store(false, std::sync::atomic::Ordering::SeqCst);
-    minutes(2).await;
-    process.stop(Duration::ZERO).await;
-    let told = world.notifications();
-    assert_eq!(
-        told[0],
-        "routine mail is late: it was due at 13:00 UTC, had to wait, and runs now: the machine lacked what it requires."
-    );
 }
 
 #[test]
