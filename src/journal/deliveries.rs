@@ -53,6 +53,14 @@ pub struct Delivery {
     pub ended: Option<DateTime<Utc>>,
 }
 
+impl Delivery {
+    /// Returns the end of the quiet hours that it waits for, if that is still to come.
+    #[must_use]
+    pub fn held(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.held_until.filter(|until| *until > now)
+    }
+}
+
 /// A message that a channel has to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {

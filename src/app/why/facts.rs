@@ -228,8 +228,8 @@ impl Facts {
         if let Some(last) = story.attempts.last() {
             let now = self.now;
             let held = |message: Message| {
-                let until = message.deliveries.iter().filter_map(|delivery| delivery.held_until).max();
-                let until = until.filter(|until| *until > now && message.delivered.is_none())?;
+                let until = message.deliveries.iter().filter_map(|delivery| delivery.held(now)).max();
+                let until = until.filter(|_| message.delivered.is_none())?;
                 Some((message, until))
             };
             self.held = journal.messages_of(&last.run, 20)?.into_iter().find_map(held);

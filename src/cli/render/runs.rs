@@ -139,8 +139,7 @@ fn delivery_words(message: &Message, view: &View) -> String {
     let words = |delivery: &Delivery| {
         let name = plain(&delivery.channel);
         let why = delivery.error.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
-        let held = delivery.held_until.filter(|until| *until > view.now);
-        match (delivery.state, held) {
+        match (delivery.state, delivery.held(view.now)) {
             (DeliveryState::Delivered, _) if delivery.channel == CONSOLE => None,
             (DeliveryState::Delivered, _) => Some(format!("delivered on {name}")),
             (DeliveryState::Waiting, Some(until)) => {

@@ -30,7 +30,7 @@ pub(in crate::web) fn inbox(messages: &[Message], rows: usize, query: &InboxQuer
                         " " @match delivery.state {
                             DeliveryState::Delivered => { "delivered on " (delivery.channel) },
                             DeliveryState::Waiting => {
-                                @match delivery.held_until.filter(|until| *until > context.now) {
+                                @match delivery.held(context.now) {
                                     Some(until) => { "held until " (context.moment(until)) " for " (delivery.channel) },
                                     None => { "not delivered on " (delivery.channel) " yet" },
                                 }
