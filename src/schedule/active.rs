@@ -43,6 +43,8 @@ pub(super) enum Stage {
     RetryAt(Instant),
     /// The journal.
     Recording,
+    /// The journal, after its last attempt. It is over: nothing overlaps with it.
+    Closing,
 }
 
 /// A running attempt.
@@ -195,7 +197,7 @@ impl ActiveOccurrence {
 
     /// Returns whether neither an attempt nor the journal works on it.
     pub(super) fn is_idle(&self) -> bool {
-        !matches!(self.stage, Stage::Running(_) | Stage::Recording)
+        !matches!(self.stage, Stage::Running(_) | Stage::Recording | Stage::Closing)
     }
 
     /// Returns whether it waits for its first attempt.
@@ -277,7 +279,7 @@ impl ActiveOccurrences {
                 self.background -= 1;
                 self.made_by_runs -= usize::from(running.definition.is_made_by_run());
             }
-            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording | Stage::Closing => {}
         }
         match &stage {
             Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
@@ -289,7 +291,7 @@ impl ActiveOccurrences {
                 self.background += 1;
                 self.made_by_runs += usize::from(running.definition.is_made_by_run());
             }
-            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording | Stage::Closing => {}
         }
         active.stage = stage;
     }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-use super::super::active::{ActiveOccurrence, Cause};
+use super::super::active::{ActiveOccurrence, Cause, Stage};
 use super::super::command::FireError;
 use super::super::conclusion::failure_buttons;
 use super::super::cron::Times;
@@ -111,13 +111,16 @@ impl Dispatcher {
         purposes.into_iter().filter_map(|(at, purpose)| self.new_claim(id, at, purpose)).collect()
     }
 
-    /// Returns the active occurrences of a routine.
+    /// Returns the active occurrences of a routine that are not over.
     pub(super) fn ahead_of(&self, id: &DefinitionId) -> impl Iterator<Item = Predecessor> {
         let ahead = |active: &ActiveOccurrence| Predecessor {
             waits: active.awaits_first_attempt(),
             name: format!("run {}", active.run),
         };
-        self.active.of(id).map(move |(_, active)| ahead(active))
+        self.active
+            .of(id)
+            .filter(|(_, active)| !matches!(active.stage, Stage::Closing))
+            .map(move |(_, active)| ahead(active))
     }
 
     pub(super) fn new_claim(&self, id: &DefinitionId, at: DateTime<Utc>, purpose: Purpose) -> Option<NewClaim> {

@@ -95,7 +95,8 @@ impl Dispatcher {
                 self.end_pause(&failures.id);
             }
         }
-        self.active.set_stage(number, Stage::Recording);
+        let over = matches!(finish.after, AfterAttempt::Closed);
+        self.active.set_stage(number, if over { Stage::Closing } else { Stage::Recording });
         self.begin_claims(&finish.followers);
         let (recorded, claimed, asked) = (finish.clone(), finish.followers.clone(), self.asked());
         let task = async move {

@@ -153,7 +153,9 @@ impl Dispatcher {
     /// Cancels a run. Answers once the end is recorded, since the run would begin again if the process died before.
     fn cancel(&mut self, run: RunId, reply: oneshot::Sender<Result<RunState, CancelError>>) {
         let found = self.active.iter().find(|(_, active)| active.run == run);
-        let found = found.filter(|(_, active)| !matches!(active.stage, Stage::Recording)).map(|(number, _)| number);
+        let found = found
+            .filter(|(_, active)| !matches!(active.stage, Stage::Recording | Stage::Closing))
+            .map(|(number, _)| number);
         let Some((number, active)) = found.and_then(|number| Some((number, self.active.get_mut(number)?))) else {
             // The caller may have gone away.
             let _gone = reply.send(Err(CancelError::NotGoing(run)));
@@ -199,7 +201,7 @@ fn view(active: &ActiveOccurrence) -> ActiveView {
             Stage::FindingFile | Stage::FileInvalid => StageView::WaitingForFile,
             Stage::Running(running) => StageView::Running(running.since),
             Stage::RetryAt(at) => StageView::RetryIn(at.saturating_duration_since(Instant::now())),
-            Stage::Recording => StageView::Recording,
+            Stage::Recording | Stage::Closing => StageView::Recording,
         },
     }
 }

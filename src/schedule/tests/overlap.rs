@@ -50,6 +50,29 @@ async fn an_overlap_is_skipped_queued_or_cancels() {
 }
 
 /// The last try is never reached, since the next occurrence comes first. It fails all the same.
+/// A start closes what had an effect when the service ended. That run is over, so the newest missed time is not skipped for it.
+#[tokio::test(start_paused = true)]
+async fn what_a_start_closes_takes_no_missed_time() {
+    for overlap in [OnOverlap::Skip, OnOverlap::Queue] {
+        let world = World::new();
+        world.script(|_| vec![Act::Effect, Act::Hang]);
+        let process = world.begin(&[every_minute(overlap, 0)]);
+        seconds(75).await;
+        process.crash().await;
+        seconds(150).await;
+        let process = world.start(&[every_minute(overlap, 0)]);
+        seconds(5).await;
+        process.crash().await;
+        let found = world.attempts();
+        let expected =
+            ["mail 01T12:01 failed: the service ended", "mail 01T12:02 skipped: missed", "mail 01T12:03 running"];
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{overlap:?}: {found}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
     for restarts in [false, true] {
