@@ -84,9 +84,10 @@ impl Problems {
             files.iter().filter_map(|(file, problems)| Some((file.clone(), problems.first()?.made_by.clone()?)));
         let makers: Makers = makers.collect();
         let files: Notified = files.into_iter().map(|(file, problems)| (file, words(&problems))).collect();
+        let root = self.root.clone();
         let change = move |kept: Option<&str>| {
             let before: Notified = kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            let (after, news) = with(before.clone(), &files, are_all);
+            let (after, news) = with(before.clone(), &files, are_all, |path| root.join(path).exists());
             let kept = serde_json::to_string(&after).ok().filter(|_| after != before)?;
             Some((kept, messages(&news.fresh, &makers), news))
         };
@@ -106,15 +107,26 @@ impl Problems {
 }
 
 /// Returns what the person is notified of after a report, and what is new in it. The wording of a file without an error is empty.
-fn with(mut notified: Notified, files: &Notified, are_all: bool) -> (Notified, News) {
+/// A folder that is missing for a while takes no errors of its files with it: they are not reported again when it is back.
+fn with(mut notified: Notified, files: &Notified, are_all: bool, exists: impl Fn(&Path) -> bool) -> (Notified, News) {
     let mut news = News { fresh: Vec::new(), gone: Vec::new() };
+    let is_away = |file: &Path| folder_of(file).is_some_and(|folder| !exists(folder));
     if are_all {
         // A definition of the database is read when it is nearly due.
-        notified.retain(|file, _| files.contains_key(file) || pushed_id(file).is_some());
+        notified.retain(|file, _| files.contains_key(file) || pushed_id(file).is_some() || is_away(file));
     }
     for (file, words) in files {
+        if words.is_empty() && is_away(file) {
+            continue;
+        }
         if words.is_empty() {
             news.gone.extend(notified.remove(file).map(|_| file.clone()));
+            if is_folder(file) {
+                // The folder is back. Files that did not come back with it are gone.
+                let lost = |known: &&PathBuf| folder_of(known).is_some_and(|folder| folder == file) && !exists(known);
+                news.gone.extend(notified.keys().filter(lost).cloned().collect::<Vec<_>>());
+                notified.retain(|known, _| !news.gone.contains(known));
+            }
         } else if notified.get(file) != Some(words) {
             notified.insert(file.clone(), words.clone());
             news.fresh.push((file.clone(), words.clone()));
@@ -156,6 +168,12 @@ fn messages_about(maker: Option<&DefinitionId>, fresh: &[&(PathBuf, String)]) ->
     vec![NewMessage::about(about(), text)]
 }
 
+/// Returns the folder of definitions that contains the file.
+fn folder_of(file: &Path) -> Option<&Path> {
+    kind_of(file)?;
+    file.ancestors().find(|folder| is_folder(folder)).filter(|folder| *folder != file)
+}
+
 /// Whether the problems are those of a folder of definitions.
 fn is_folder(file: &Path) -> bool {
     kind_of(file).is_some() && file.components().count() == 1
@@ -187,6 +205,29 @@ mod tests {
 
     async fn said(journal: &Journal) -> Vec<String> {
         journal.unrouted(100).await.unwrap().into_iter().map(|message| message.text).collect()
+    }
+
+    #[test]
+    fn a_folder_that_was_away_repeats_no_errors_of_its_files() {
+        let of = |files: &[(&str, &str)]| -> Notified {
+            files.iter().map(|(file, words)| (PathBuf::from(file), (*words).to_owned())).collect()
+        };
+        let paths = |files: &[&str]| files.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let (a, b, config) = ("routines/a.md", "routines/b.md", "config.yaml");
+        let before = of(&[(a, "one"), (b, "two"), (config, "three")]);
+        for are_all in [false, true] {
+            // The folder is moved away, and the settings are deleted.
+            let away = of(&[(a, ""), ("routines", "missing"), (config, "")]);
+            let (kept, news) = with(before.clone(), &away, are_all, |_| false);
+            assert_eq!(kept, of(&[(a, "one"), (b, "two"), ("routines", "missing")]));
+            assert_eq!(news.gone, paths(&[config]));
+            // It comes back without b.
+            let back = of(&[(a, "one"), ("routines", "")]);
+            let (kept, news) = with(kept, &back, are_all, |path| path != Path::new(b));
+            assert_eq!(kept, of(&[(a, "one")]));
+            assert!(news.fresh.is_empty());
+            assert!(news.gone.contains(&PathBuf::from("routines")));
+        }
     }
 
     #[tokio::test]
