@@ -38,7 +38,7 @@ pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
         Ok(ParsedCommand::Own(_)) => return Err(here),
         Err(refusal) => return Err(refusal.to_string()),
     }
-    let mut output = Output { plain_tables: true, width: Some(WIDTH), ..Output::default() };
+    let mut output = Output { plain_tables: true, width: Some(WIDTH), is_for_channel: true, ..Output::default() };
     if let Err(refusal) = execute(parse()?, Path::new("."), app, &mut output) {
         output.fail(&refusal);
     }

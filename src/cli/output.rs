@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::args::Color;
 use super::wrap;
 use crate::app::in_shell;
+use crate::channel::commands::as_typed;
 use crate::channel::terminal::{self, plain, wrapped};
 use crate::refusal::{Cause, Refusal};
 
@@ -69,6 +70,9 @@ pub struct Output {
     /// Whether the data names commands for the person as well.
     #[serde(skip)]
     pub names_commands: bool,
+    /// Whether the person types commands on a channel, as `/resume`.
+    #[serde(skip)]
+    pub is_for_channel: bool,
 }
 
 impl Output {
@@ -140,9 +144,9 @@ impl Output {
 
     /// Adds a table. `fit` splits the last cell of a row into lines of at most the given width.
     fn lay_out(&mut self, rows: &[Vec<Cell>], least: &[usize], fit: impl Fn(&Cell, usize) -> Vec<Cow<'_, str>>) {
-        // The flag takes room, so it is there before the layout.
+        // A command gets its final length before the layout.
         let cell = |cell: &Cell| Cell::new(self.as_data(&cell.text), cell.style);
-        let rows = match self.names_commands && self.home.is_some() {
+        let rows = match self.names_commands && (self.home.is_some() || self.is_for_channel) {
             true => Cow::Owned(rows.iter().map(|row| row.iter().map(cell).collect()).collect()),
             false => Cow::Borrowed(rows),
         };
@@ -260,16 +264,21 @@ impl Output {
 
     /// Returns the notes, wrapped to the terminal.
     fn notes(&self) -> String {
-        wrap::fitted(&self.with_home(&self.stderr), self.notes_width).into_owned()
+        wrap::fitted(&self.with_commands(&self.stderr), self.notes_width).into_owned()
     }
 
     fn data(&self) -> Cow<'_, str> {
         self.as_data(&self.stdout)
     }
 
-    /// Returns a text as data for the person, in which commands have the `--home` flag.
+    /// Returns a text as data for the person, in which commands are as the person types them.
     pub(super) fn as_data<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.names_commands { self.with_home(text) } else { Cow::Borrowed(text) }
+        if self.names_commands { self.with_commands(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// Returns a text that names commands as the person types them.
+    fn with_commands<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.is_for_channel { Cow::Owned(as_typed(text)) } else { self.with_home(text) }
     }
 
     /// Returns a text in which the commands that it names concern the same data folder as this one.
@@ -475,6 +484,15 @@ mod tests {
         assert_eq!(shown(80), "client  notify (no `claude` was found on PATH)\n        x\n");
         assert_eq!(shown(34), "client  notify (no `claude` was\n        found on PATH)\n        x\n");
         assert_eq!(shown(20), "client\n  notify (no\n  `claude` was found\n  on PATH)\n  x\n");
+    }
+
+    /// The line is wrapped after the command has its name on the channel, so that no command is left as it is typed at a shell.
+    #[test]
+    fn a_wrapped_value_names_commands_of_the_channel() {
+        let mut output = Output { width: Some(34), is_for_channel: true, names_commands: true, ..Output::default() };
+        let value = "2 jobs (`ollim-bot reminder retry ID` brings one back)";
+        output.facts(&[vec!["failed".into(), value.into()]]);
+        assert_eq!(output.stdout, "failed  2 jobs (`/retry ID` brings\n        one back)\n");
     }
 
     proptest::proptest! {
