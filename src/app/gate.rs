@@ -81,7 +81,7 @@ fn trial(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Optio
     let tried = TrialEnvironment::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
     // The shell's own errors depend on the output of programs, which is empty here.
     let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
-    let missing = tried.missing_program().filter(|name| text.contains(name)).map(str::to_owned);
+    let missing = tried.missing_program(text).map(str::to_owned);
     match tried.programs.into_iter().find(|decision| !may_run(decision.verdict)) {
         Some(asked) if asked.verdict == Verdict::Ask => {
             Some(Trial::Refused(format!("a gate asks nobody, and {}", asked.reason)))

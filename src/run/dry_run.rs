@@ -46,12 +46,20 @@ impl DryRun {
         self.programs.iter().find(|decision| decision.verdict == Verdict::Deny)
     }
 
-    /// Returns the first program that the shell did not find: of `bash: line 1: gh: command not found`, `gh`.
+    /// Returns the first program of `line` that the shell did not find: of `bash: line 1: gh: command not found`, `gh`.
     #[must_use]
-    pub fn missing_program(&self) -> Option<&str> {
-        let missing = |line: &'_ String| line.strip_suffix(": command not found").is_some();
-        let line = self.said.iter().find(|line| missing(line))?.strip_suffix(": command not found")?;
-        line.rsplit(": ").next().filter(|name| !name.is_empty())
+    pub fn missing_program(&self, line: &str) -> Option<&str> {
+        self.said.iter().find_map(|said| {
+            let (before, why) = said.rsplit_once(": ")?;
+            let name = before.rsplit(": ").next().filter(|name| !name.is_empty())?;
+            let is_missing = match why {
+                "command not found" => line.contains(name),
+                // The shell says the same of a missing file.
+                "No such file or directory" => name.contains('/') && starts(line, name),
+                _ => false,
+            };
+            is_missing.then_some(name)
+        })
     }
 
     /// Returns the shell's first message about something that it could not access or find.
@@ -171,6 +179,12 @@ fn error_lines(text: &str, wide: bool) -> Vec<String> {
     };
     let own = text.lines().filter(|line| !by_path(line) && !line.starts_with("ollim-bot: "));
     own.map(str::to_owned).collect()
+}
+
+/// Returns whether the path stands where `line` names a program, rather than a file.
+fn starts(line: &str, path: &str) -> bool {
+    let before = line.match_indices(path).map(|(at, _)| line[..at].trim_end_matches([' ', '\t']));
+    before.into_iter().any(|before| before.is_empty() || before.ends_with(['\n', ';', '&', '|', '(', '{']))
 }
 
 /// Returns the file that bash may not open, from a line such as `bash: line 1: notes/x: Permission denied`.

@@ -639,6 +639,28 @@ fn check_names_what_stands_wrong_beside_a_command() {
     }
 }
 
+/// A program is missing by its name and by its path. A file that a line reads is no program.
+#[test]
+fn check_names_a_program_that_is_not_installed() {
+    let bot = TestBot::new();
+    for (command, missing) in [
+        ("no-such-program -x", Some("no-such-program")),
+        ("true && no-such-program", Some("no-such-program")),
+        ("/usr/bin/no-such-program -x", Some("/usr/bin/no-such-program")),
+        ("echo x | /usr/bin/no-such-program", Some("/usr/bin/no-such-program")),
+        ("scripts/no-such-program", Some("scripts/no-such-program")),
+        ("cat < /usr/lib/no-such-file", None),
+        ("echo /usr/bin/no-such-program", None),
+    ] {
+        routine(&bot, "x", command, "allowed_tools: [Bash]\n");
+        let found = bot.run(["check", "x"]).stdout;
+        let said =
+            missing.map(|program| format!("its command starts `{program}`, which is not installed on this machine"));
+        assert_eq!(found.contains("is not installed"), said.is_some(), "{command}: {found}");
+        assert!(said.is_none_or(|said| found.contains(&said)), "{command}: {found}");
+    }
+}
+
 /// What `check` finds about a job, `add` and `edit` say at once.
 #[test]
 fn what_is_added_comes_with_its_warnings() {
