@@ -56,19 +56,23 @@ pub(super) fn cron(text: &str) -> Result<Cron, String> {
 }
 
 fn date_of(text: &str) -> Result<(String, String), String> {
-    if text.contains('~') {
-        return Err("it counts days from the end of the month".into());
-    }
-    let parts: Vec<&str> = text.split('-').collect();
-    let (year, month, day) = match parts[..] {
-        [month, day] => ("*", month, day),
-        [year, month, day] => (year, month, day),
+    // The days behind `~` count from the end of the month, so that the first of them is the last day.
+    let (before, from_end) = text.split_once('~').map_or((text, None), |(before, day)| (before, Some(day)));
+    let mut parts: Vec<&str> = before.split('-').collect();
+    let day = match from_end {
+        None => parts.pop().map(|day| field(day, 1, 31)).transpose()?,
+        Some(day) if day.parse() == Ok(1u32) => Some("L".to_owned()),
+        Some(_) => return Err("it counts days from the end of the month".into()),
+    };
+    let (year, month) = match parts[..] {
+        [month] => ("*", month),
+        [year, month] => (year, month),
         _ => return Err(format!("`{text}` is no date")),
     };
     if year != "*" {
         return Err("it names a year, and cron knows none".into());
     }
-    Ok((field(month, 1, 12)?, field(day, 1, 31)?))
+    Ok((field(month, 1, 12)?, day.ok_or_else(|| format!("`{text}` is no date"))?))
 }
 
 fn time_of(text: &str) -> Result<(String, String), String> {
@@ -194,6 +198,8 @@ mod tests {
             ("*-*-01 00:00:00", "0 0 1 * *"),
             ("*-01,07-01", "0 0 1 1,7 *"),
             ("12-24 18:00", "0 18 24 12 *"),
+            ("*-*~1 04:00:00", "0 4 L * *"),
+            ("02~01 6:00", "0 6 L 2 *"),
             ("*-*-1/10 6:00", "0 6 1,11,21,31 * *"),
             ("9..17/2:00 Europe/Berlin", "0 9,11,13,15,17 * * * Europe/Berlin"),
         ] {
@@ -203,7 +209,9 @@ mod tests {
         }
         for (calendar, why) in [
             ("Mon *-*-1..7 09:00", "both must match"),
-            ("*-*~01", "end of the month"),
+            ("*-*~03", "end of the month"),
+            ("*-*~1/2", "end of the month"),
+            ("2027-02~1", "a year"),
             ("2027-01-01", "a year"),
             ("*:*:00/30", "seconds"),
             ("25:00", "not between 0 and 23"),
