@@ -41,8 +41,8 @@ pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<Refu
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_start_matches([' ', '\t']);
         let comment_of = line.strip_prefix('#').map(str::trim);
-        // The names of the columns, as Debian writes them above the first line.
-        let comment_of = comment_of.filter(|said| !said.starts_with("m h "));
+        // Not the names of the columns, as Debian writes them above the first line, nor a line that is switched off.
+        let comment_of = comment_of.filter(|said| !said.starts_with("m h ") && job(said, of_user, &settings).is_err());
         if let Some(said) = comment_of.filter(|said| !said.is_empty()) {
             comment.push(said.to_owned());
             continue;
@@ -301,6 +301,8 @@ mod tests {
         assert_eq!(jobs[0].comment, "Nightly");
         let (of_debian, _) = read("# Edit this file.\n# m h  dom mon dow   command\n0 1 * * * a\n", None);
         assert_eq!(of_debian[0].comment, "a");
+        let (below_another, _) = read("#0 6 * * * old\n0 1 * * * new\n", None);
+        assert_eq!(below_another[0].comment, "new");
         assert_eq!(jobs[2].look, ["what it prints goes to its channel, and not to me@example.org (`MAILTO`)"]);
     }
 
