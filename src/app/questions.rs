@@ -129,7 +129,7 @@ impl Edit {
     fn of(question: &Question, app: &App) -> Result<Self, Refusal> {
         let number = question.number;
         if let Some(end) = question.end() {
-            return Err(Refusal::user(format!("question {number} was already answered: {end}")));
+            return Err(Refusal::user(format!("question {number} is already closed: {end}")));
         }
         let in_this_run = format!("`ollim-bot questions answer {number} run` allows it in this run");
         let rule = question.always.as_ref().and_then(|rule| ToolPattern::parse(rule).ok()).ok_or_else(|| {

@@ -195,7 +195,7 @@ impl Questions {
             }
             Some((question, false)) => {
                 let end = question.end().unwrap_or_default();
-                return Err(Refusal::user(format!("question {number} was already answered: {end}")));
+                return Err(Refusal::user(format!("question {number} is already closed: {end}")));
             }
             Some((question, true)) => question,
         };

@@ -501,7 +501,7 @@ fn a_call_on_one_host_waits_for_the_answer_that_is_given_on_another() {
     let answers = server.psql("SELECT string_agg(answer || ' ' || channel, ', ' ORDER BY number) FROM question");
     assert_eq!(answers, "run terminal, run terminal, deny terminal");
     let late = bots[1].run(["questions", "answer", &third, "allow"]);
-    assert!(late.stderr.contains("already answered: denied, by terminal"), "{late:?}");
+    assert!(late.stderr.contains("already closed: denied, by terminal"), "{late:?}");
     attic.stop();
     laptop.stop();
 }
@@ -542,7 +542,7 @@ fn a_question_of_a_host_that_went_away_needs_no_answer() {
     let said = "Question 1 of job needs no answer any more: the host laptop went away.";
     attic.until("the person is told", || attic.output().contains(said).then_some(()));
     let late = bots[0].run(["questions", "answer", "1", "allow"]);
-    assert!(late.stderr.contains("already answered: dropped, since the call or its run ended"), "{late:?}");
+    assert!(late.stderr.contains("already closed: dropped, since the call or its run ended"), "{late:?}");
     assert_eq!(bots[1].read("work/made"), None);
     attic.stop();
 }

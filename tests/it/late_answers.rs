@@ -103,7 +103,7 @@ fn a_button_that_is_pressed_late_says_what_became_of_it_and_does_nothing_twice()
     told.sort();
     assert!(told[0].starts_with("Comes again at "), "{told:?}");
     assert_eq!(told[1], "This choice has expired. Ask again to come back to it.");
-    assert!(told[2].starts_with("question 1 was already answered: "), "{told:?}");
+    assert!(told[2].starts_with("question 1 is already closed: "), "{told:?}");
     service.until("what can no more be pressed looks so", || {
         let chat = telegram.chat();
         chat.iter().all(|one| one["reply_markup"].is_null()).then_some(())

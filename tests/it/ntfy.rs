@@ -134,7 +134,7 @@ fn an_answer_that_comes_too_late_is_none() {
     });
     // The button is pressed on a phone that has not received the deletion.
     ntfy.press(&question, "Allow in this run");
-    sees(&ntfy, &service, "question 1 was already answered: denied, since nobody answered");
+    sees(&ntfy, &service, "question 1 is already closed: denied, since nobody answered");
     assert_eq!(bot.read("work/made"), None);
     service.stop();
 }

@@ -350,7 +350,7 @@ fn a_warning_points_at_its_field() {
         .collect();
     found.sort();
     assert_eq!(found, ["after 3:1", "deliver 3:1", "max_cost_usd 6:1", "watch 4:1"], "{problems:#}");
-    let said = "it is above `max_cost_day_usd`: a run gets at most 0.50 USD, and not 0.70";
+    let said = "it is above `max_cost_day_usd`: a run gets at most $0.50, and not $0.70";
     assert!(checked.stdout.contains(said), "{problems:#}");
 }
 
@@ -416,7 +416,7 @@ fn while_no_slot_is_free_a_job_is_asked_about_and_silence_still_skips_it() {
     assert_eq!(runs[0]["outcome"], "skipped", "{runs:#?}");
     assert!(runs[0]["error"].as_str().unwrap().starts_with("not approved: nobody answered"), "{runs:#?}");
     let late = bot.run(["questions", "answer", &question["number"].to_string(), "run"]);
-    assert!(late.stderr.contains("already answered: nobody answered"), "{late:?}");
+    assert!(late.stderr.contains("already closed: nobody answered"), "{late:?}");
     // While everything is paused, and over a kill.
     soon("paused", "6s");
     let question = asked(&bot, &service, "paused");
@@ -434,7 +434,7 @@ fn while_no_slot_is_free_a_job_is_asked_about_and_silence_still_skips_it() {
     };
     service.until("its time has passed", is_over);
     let late = bot.run(["questions", "answer", &number, "run"]);
-    assert!(late.stderr.contains("already answered: nobody answered"), "{late:?}");
+    assert!(late.stderr.contains("already closed: nobody answered"), "{late:?}");
     bot.ok(["resume"]);
     let runs = service.until_ended("paused", 1);
     assert_eq!(runs[0]["outcome"], "skipped", "{runs:#?}");
@@ -508,13 +508,13 @@ fn a_job_that_is_to_be_approved_begins_after_the_yes_alone() {
     let runs = service.until_ended("then", 4);
     assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
     let refused = bot.run(["questions", "answer", &number(&question), "run"]);
-    assert!(refused.stderr.contains("was already answered"), "{refused:?}");
+    assert!(refused.stderr.contains("is already closed"), "{refused:?}");
     // Cancelling the run drops its question too.
     service.fire("first");
     let question = asked(&bot, &service, "then");
     bot.ok(["cancel-run", question["run"].as_str().unwrap()]);
     let refused = bot.run(["questions", "answer", &number(&question), "run"]);
-    assert!(refused.stderr.contains("was already answered"), "{refused:?}");
+    assert!(refused.stderr.contains("is already closed"), "{refused:?}");
     assert_eq!(bot.runs("then").len(), 5, "{:#?}", bot.runs("then"));
     service.stop();
 }

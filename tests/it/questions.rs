@@ -77,7 +77,7 @@ fn a_call_waits_for_the_answer_and_the_first_counts() {
     assert!(bot.read("work/made").is_some());
     let late = bot.run(["questions", "answer", &first, "deny"]);
     assert_eq!(late.code, 1);
-    assert!(late.stderr.contains("question 1 was already answered: allowed once, by terminal"), "{late:?}");
+    assert!(late.stderr.contains("question 1 is already closed: allowed once, by terminal"), "{late:?}");
 
     bot.ok(["questions", "answer", &second, "deny", "Not on a Friday."]);
     let third = until_open(&bot, &service, 1).remove(0);
@@ -244,7 +244,7 @@ fn a_question_ends_with_its_run_and_its_call() {
     assert_eq!(service.until_ended("job", 1)[0]["outcome"], "cancelled");
     assert_eq!(answers(&bot), ["ended"]);
     let late = bot.run(["questions", "answer", "1", "allow"]);
-    assert!(late.stderr.contains("already answered: dropped, since the call or its run ended"), "{late:?}");
+    assert!(late.stderr.contains("already closed: dropped, since the call or its run ended"), "{late:?}");
 
     bot.write("reminders/slow.md", &reminder(now(), &job(&format!("{TOUCH}timeout: 6s\n")), "Do the thing."));
     assert_eq!(service.until_ended("slow", 1)[0]["outcome"], "timed_out");
@@ -287,7 +287,7 @@ fn what_a_killed_service_asked_is_denied_and_the_person_is_told() {
         "{inbox}"
     );
     let late = bot.run(["questions", "answer", &number, "allow"]);
-    assert!(late.stderr.contains("already answered: denied: the service restarted"), "{late:?}");
+    assert!(late.stderr.contains("already closed: denied: the service restarted"), "{late:?}");
     service.until_ended("job", 1);
     assert!(bot.read("work/made").is_none());
     service.stop();

@@ -523,7 +523,7 @@ fn a_question_is_answered_on_the_phone() {
     assert!(bot.path("work/made").exists() && !bot.path("work/other").exists());
     assert!(told(&api.last()).contains("denied by the person"), "{}", told(&api.last()));
     phone.press(&second, "Allow once");
-    phone.next_message("already answered");
+    phone.next_message("already closed");
     service.stop();
     bot.until_no_processes();
 }
@@ -559,7 +559,7 @@ fn the_first_answer_counts_and_the_other_channel_shows_it() {
     telegram.press(12_345_678, &shown, "Deny");
     let toast = || telegram.calls("answerCallbackQuery").pop()?["text"].as_str().map(str::to_owned);
     let late = service.until("a later answer hears the first", toast);
-    assert!(late.contains("already answered: allowed once"), "{late}");
+    assert!(late.contains("already closed: allowed once"), "{late}");
     // The other way round, a bridge that asks for it is told what became of its message.
     let second = phone.next_message("touch more");
     let shown = service.until("it is asked there, too", || there("touch more"));

@@ -85,7 +85,7 @@ async fn an_answer_wakes_whoever_waits_and_only_the_first_counts() {
         assert_eq!(waiting.await.unwrap().is_ok(), allowed);
         assert_eq!(*run.waiting_for_person().borrow(), 0);
         let late = fixture.answer(number, Answer::Always).await.unwrap_err();
-        assert!(late.reason.starts_with(&format!("question {number} was already answered: ")), "{late}");
+        assert!(late.reason.starts_with(&format!("question {number} is already closed: ")), "{late}");
     }
     assert!(fixture.answer(3, Answer::Once).await.unwrap_err().reason.contains("there is no question 3"));
     let waiting = fixture.asked(&run, RULE).await;
