@@ -112,6 +112,8 @@ pub struct Journal {
     routed: watch::Sender<u64>,
     /// Notifies of forks that have ended, and how.
     ended_forks: broadcast::Sender<(DefinitionId, ForkEnd)>,
+    /// Notifies of questions that have ended.
+    ended_questions: broadcast::Sender<Question>,
     /// The hosts that share the journal; `None`: nobody shares it.
     hosts: Option<watch::Receiver<Hosts>>,
     /// The newest event at the last look at the hosts.
@@ -160,6 +162,7 @@ impl Journal {
             newest: watch::Sender::new(newest),
             routed: watch::Sender::default(),
             ended_forks: broadcast::Sender::new(64),
+            ended_questions: broadcast::Sender::new(64),
             hosts: None,
             looked: watch::Sender::default(),
             lease: None,

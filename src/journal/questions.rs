@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{NewMessage, Subject, insert_message};
@@ -406,6 +407,18 @@ impl Journal {
             .await
     }
 
+    /// Subscribes to the questions that end from now on.
+    #[must_use]
+    pub fn ended_questions(&self) -> broadcast::Receiver<Question> {
+        self.ended_questions.subscribe()
+    }
+
+    /// Notifies the subscribers of a question that has ended.
+    pub(crate) fn announce_ended_question(&self, question: &Question) {
+        // There may be no subscriber.
+        let _unseen = self.ended_questions.send(question.clone());
+    }
+
     /// Ends the open questions of a run, and returns them.
     ///
     /// # Errors
@@ -489,6 +502,17 @@ fn end_open(
     Ok(ended)
 }
 
+/// Ends the question about the start of a run that is over, and returns it.
+pub(super) fn end_start(
+    connection: &Connection,
+    run: &RunId,
+    now: DateTime<Utc>,
+) -> Result<Option<Question>, JournalError> {
+    let sql = "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL RETURNING number";
+    let number: Option<i64> = connection.one(sql, params![run.as_str(), ms(now)], |row| row.get(0))?;
+    number.map_or(Ok(None), |number| find(connection, number))
+}
+
 /// Ends questions about calls of an occurrence that was taken over. Notifies the person of each. Returns the newest message's number.
 pub(super) fn end_taken(
     connection: &Connection,
@@ -510,7 +534,6 @@ pub(super) fn end_taken(
     Ok(newest)
 }
 
-/// Returns whether a channel has delivered a question.
 /// Returns whether a channel had delivered a question before half of its time had passed.
 fn was_delivered_in_time(connection: &Connection, number: i64) -> Result<bool, JournalError> {
     let sql = "SELECT 1 FROM question q JOIN delivery d ON d.message = q.message

@@ -14,7 +14,7 @@ use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::outbox::{NewMessage, insert_messages_of_run};
 use super::reader::RAN_BY_OTHER;
 use super::rows::{ms, state, time};
-use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
+use super::{Denial, Journal, JournalError, ProcessIdentity, Question, RunId, RunState, questions};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
@@ -303,24 +303,28 @@ impl Journal {
     /// [`JournalError::NotGoing`] when the occurrence has its outcome, or the run is unknown.
     pub async fn finish(&self, run: &RunId, finish: Finish) -> Result<Vec<(NewClaim, Claim)>, JournalError> {
         let (id, clock) = (run.clone(), self.clock.clone());
-        let (newest, followers, is_shown) = self
+        let (newest, followers, is_shown, dropped) = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
                 let newest = insert_messages_of_run(connection, &finish.messages, now)?;
                 // Messages come first, since readers that follow a run stop at its end.
-                close_attempt(connection, &id, &finish, now)?;
+                let dropped = close_attempt(connection, &id, &finish, now)?;
                 if let Some(consecutive_failures) = &finish.consecutive_failures {
                     save_consecutive_failures(connection, consecutive_failures)?;
                 }
                 let claimed = finish.followers.iter().map(|claim| record_occasion(connection, claim, now));
-                Ok((newest, claimed.collect::<Result<_, _>>()?, any_status(connection)?))
+                Ok((newest, claimed.collect::<Result<_, _>>()?, any_status(connection)?, dropped))
             })
             .await?;
         self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
         self.announce(newest);
         if is_shown {
             self.rerouted();
+        }
+        // Hosts that share the journal follow the ends of questions there.
+        if let Some(question) = dropped.filter(|_| self.hosts().is_none()) {
+            self.announce_ended_question(&question);
         }
         Ok(followers)
     }
@@ -359,12 +363,13 @@ pub(super) fn mark(connection: &Connection, run: &RunId, what: &str, now: DateTi
     require_open(changed, run)
 }
 
+/// Returns the question about its start that nobody has to answer any more.
 fn close_attempt(
     connection: &Connection,
     run: &RunId,
     finish: &Finish,
     now: DateTime<Utc>,
-) -> Result<(), JournalError> {
+) -> Result<Option<Question>, JournalError> {
     let occurrence: Option<i64> = connection.one(
         "SELECT o.number FROM run r JOIN occurrence o ON o.number = r.occurrence
              WHERE r.run = ?1 AND o.outcome IS NULL
@@ -408,16 +413,15 @@ fn close_attempt(
         "UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1",
         params![occurrence, outcome, retry_at],
     )?;
+    let mut dropped = None;
     if outcome.is_some() {
+        dropped = questions::end_start(connection, run, now)?;
         // The payload is kept only while a run may need it.
         connection.execute(
                 "UPDATE occurrence SET occasion = json_remove(occasion, '$.payload') WHERE number = ?1 AND delivery IS NOT NULL", [occurrence])?;
-        connection.execute(
-            "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL",
-            params![run.as_str(), ms(now)],
-        )?;
     }
     let retry_at = if let AfterAttempt::RetryAt(at) = finish.after { Some(at) } else { None };
     let kind = EventKind::RunEnded { outcome: finish.state, error: finish.error.clone(), retry_at };
-    insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)
+    insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)?;
+    Ok(dropped)
 }

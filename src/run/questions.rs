@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use tokio::sync::{Notify, broadcast, oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
 use crate::clock::Clock;
@@ -57,7 +57,6 @@ pub struct Questions {
     journal: Journal,
     clock: Clock,
     open: Arc<OpenQuestions>,
-    ended: broadcast::Sender<Question>,
 }
 
 #[derive(Debug, Default)]
@@ -87,13 +86,7 @@ impl Questions {
     /// Creates an empty set of questions. See [`end_left_open`](Self::end_left_open) for those of the previous process.
     #[must_use]
     pub fn new(home: Home, defaults: Defaults, journal: Journal, clock: Clock) -> Self {
-        Self { home, defaults, journal, clock, open: Arc::default(), ended: broadcast::Sender::new(MAX_OPEN) }
-    }
-
-    /// Subscribes to the questions that are answered or time out from now on.
-    #[must_use]
-    pub fn ended(&self) -> broadcast::Receiver<Question> {
-        self.ended.subscribe()
+        Self { home, defaults, journal, clock, open: Arc::default() }
     }
 
     /// Follows answers given on other hosts, with a delay of about a second. Never returns.
@@ -152,8 +145,7 @@ impl Questions {
         if self.journal.hosts().is_some() && !lock(&self.open.said).insert(question.number) {
             return;
         }
-        // There may be no subscriber.
-        let _unseen = self.ended.send(question.clone());
+        self.journal.announce_ended_question(question);
     }
 
     /// Ends the questions of the previous process, and notifies the person. Call it once, at the start.

@@ -639,6 +639,24 @@ fn a_question_that_a_restart_has_ended_has_no_buttons() {
 }
 
 #[test]
+fn a_job_that_needs_no_yes_any_more_has_no_buttons() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let fields = "client: exec\ncommand: echo made\napprove: true\n";
+    bot.write("reminders/make.md", &reminder(now(), fields, ""));
+    let service = bot.start();
+    let question = sees(&telegram, &service, "question 1");
+    service.until("it is recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
+    bot.ok(["cancel-run", bot.runs("make")[0]["run"].as_str().unwrap()]);
+    let over = service.until("its buttons are gone", || {
+        telegram.chat().into_iter().find(|one| one["message_id"] == question["message_id"] && labels(one).is_empty())
+    });
+    assert!(over["text"].as_str().unwrap().contains("dropped, since it needs no answer any more"), "{over:#}");
+    service.stop();
+}
+
+#[test]
 fn buttons_that_could_not_be_taken_away_at_first_go_later() {
     let telegram = Telegram::start();
     let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Not made.")]);

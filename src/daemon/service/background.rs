@@ -72,7 +72,7 @@ impl Background {
         let mut tasks = JoinSet::new();
         let web = handlers.page.web(handlers.clone(), definitions.clone(), &journal, self.tokens);
         tasks.spawn(handlers.page.clone().serve(self.listener, web, journal.clone()));
-        tasks.spawn(forward_answers(handlers.questions.ended(), schedule.clone()));
+        tasks.spawn(forward_answers(handlers.journal.ended_questions(), schedule.clone()));
         tasks.spawn(handlers.questions.clone().follow());
         tasks.spawn(handlers.questions.clone().end_silent_starts());
         if of_service {
@@ -130,7 +130,7 @@ impl Background {
 
 impl LongRunningParts {
     fn begin(self, tasks: &mut JoinSet<()>, handlers: &Handlers) {
-        let Handlers { journal, main, forks, schedule, questions, .. } = handlers;
+        let Handlers { journal, main, forks, schedule, .. } = handlers;
         for (name, channel) in self.channels {
             let (inbound, journal) = (Inbound::new(name, self.hearing.clone()), journal.clone());
             tasks.spawn(async move {
@@ -154,7 +154,7 @@ impl LongRunningParts {
             tasks.spawn(self.webhooks.serve(address));
         }
         tasks.spawn(heartbeat::beat(self.hearts, schedule.clone(), self.settings, trouble));
-        let (hearing, ended) = (Arc::clone(&self.hearing), questions.ended());
+        let (hearing, ended) = (Arc::clone(&self.hearing), handlers.journal.ended_questions());
         tasks.spawn(async move { hearing.show_answers(ended).await });
         let (hearing, ended) = (self.hearing, handlers.journal.ended_forks());
         tasks.spawn(async move { hearing.show_ended_forks(ended).await });

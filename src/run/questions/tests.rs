@@ -151,7 +151,7 @@ async fn silence_is_what_the_file_says() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_gone_takes_its_question_along() {
     let fixture = Fixture::new();
-    let mut ended = fixture.questions.ended();
+    let mut ended = fixture.journal.ended_questions();
     let run = fixture.run("1", Some(&[]), AskTerms::default());
     let waiting = fixture.asked(&run, RULE).await;
     waiting.abort();
