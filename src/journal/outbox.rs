@@ -307,8 +307,8 @@ fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
         settings::delete(connection, HELD_BACK)?;
     }
     Ok(found.map(|count| match count {
-        1 => "1 message was held back: budget".to_owned(),
-        count => format!("{count} messages were held back: budget"),
+        1 => "1 message was held back: too many within a short time".to_owned(),
+        count => format!("{count} messages were held back: too many within a short time"),
     }))
 }
 

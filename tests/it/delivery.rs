@@ -259,7 +259,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     live(&bot, &service, "tells", "update_main_session: freely\n");
     // A job can make any number of others, so the urgency of these is no way around the budget.
     live(&bot, &service, "made", "update_main_session: freely\nurgency: critical\ncreated_by: other\n");
-    refused(&Seen::of(&api, "made").results()[0], "The message budget is empty.");
+    refused(&Seen::of(&api, "made").results()[0], "The ping budget is empty.");
     service.stop();
     let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
     let held: Vec<&Value> = shown["denials"].as_array().unwrap().iter().collect();
@@ -267,7 +267,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     assert_eq!((&held[0]["tool"], &held[0]["layer"]), (&json!(PING), &json!("budget")), "{shown:#}");
     assert!(held[0]["input"].to_string().contains("too much"), "{shown:#}");
     let what_happened = bot.ok(["runs", "show", run["run"].as_str().unwrap()]);
-    assert!(what_happened.contains("  note      held back: The message budget is empty.\n"), "{what_happened}");
+    assert!(what_happened.contains("  note      held back: The ping budget is empty.\n"), "{what_happened}");
     let seen = Seen::of(&api, "finds-none");
     let prompt = seen.prompt();
     assert!(
@@ -277,14 +277,14 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     assert!(prompt.contains("Until then only `critical` ones go through."), "{prompt}");
     assert!(seen.has(PING));
     let results = seen.results();
-    refused(&results[0], "The message budget is empty.");
+    refused(&results[0], "The ping budget is empty.");
     refused(&results[0], "Put it into report_updates");
     sent(&results[1]);
     refused(&results[2], "You have already sent a message");
     let told = inbox(&bot);
     assert_eq!(told.len(), 7, "{told:?}");
-    assert_eq!(told[5], "[bg] urgent\n\n1 message was held back: budget");
-    assert_eq!(told[6], "[bg] fire\n\n2 messages were held back: budget");
+    assert_eq!(told[5], "[bg] urgent\n\n1 message was held back: too many within a short time");
+    assert_eq!(told[6], "[bg] fire\n\n2 messages were held back: too many within a short time");
 }
 
 /// The person has just said something, so they are in a conversation, though its turn has ended.

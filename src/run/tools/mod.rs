@@ -251,7 +251,7 @@ impl Host {
         message: &NewMessage,
         critical: bool,
     ) -> Result<Result<(), &'static str>, String> {
-        const EMPTY: &str = "The message budget is empty.";
+        const EMPTY: &str = "The ping budget is empty.";
         let taken = self.bot.budget.take(self.clock.now()).await;
         if taken.map_err(|error| format!("The message was not sent: {error}."))? || critical {
             return Ok(Ok(()));
