@@ -69,7 +69,7 @@ impl DelayCause {
             Self::MainSession => "the main session is busy",
             Self::EarlierRun => "its earlier run is not over",
             Self::Requires => "the machine lacks what it requires",
-            Self::FileInvalid => "its file has an error",
+            Self::FileInvalid => "its file has an error or cannot be read",
             Self::Approval => "you have not approved it yet (`ollim-bot questions`)",
         }
     }
@@ -92,7 +92,7 @@ impl fmt::Display for DelayCause {
             Self::MainSession => "the main session was busy",
             Self::EarlierRun => "its earlier run was not over",
             Self::Requires => "the machine lacked what it requires",
-            Self::FileInvalid => "its file had an error",
+            Self::FileInvalid => "its file had an error or could not be read",
             Self::FileLate => "no file gave it this time",
             Self::Approval => "you had not approved it",
         })

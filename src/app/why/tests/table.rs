@@ -136,7 +136,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "its file had an error for a while",
         &[FILE, SEE, CLAIM, ("08:00", Delayed(DelayCause::FileInvalid, None)), ("08:30", Launch), ("08:31", Completed)],
-        ["late", "mail was due at 08:00 and began 30m late, at 08:30: its file had an error; it did its work.", "Next: tomorrow at 08:00 (in 23h 24m)."],
+        ["late", "mail was due at 08:00 and began 30m late, at 08:30: its file had an error or could not be read; it did its work.", "Next: tomorrow at 08:00 (in 23h 24m)."],
     ),
     case(
         "late, recorded by an earlier version",
