@@ -334,7 +334,7 @@ fn what_is_coming() {
     Sun 4 May 2098 09:00 CEST in SPAN reminder dentist Call the dentist [31mnow.
     Mon 5 May 2098 08:30 EDT in SPAN routine triage Sort the mail
     -- stderr
-    paused: plants (`ollim-bot resume plants` ends that)
+    disabled: plants (`ollim-bot resume plants` ends that)
     warning: the service is not running, so nothing fires
     hint: start it: `ollim-bot run`
     ");
@@ -389,7 +389,7 @@ fn what_is_coming() {
     assert!(ids(&["next", "--all"]).iter().filter(|id| *id == "triage").count() > 1);
     assert!(at(&["next", "plants"]).is_empty(), "it is disabled");
     let status = typed(&bot, &["status"]);
-    assert!(status.contains("paused jobs plants (`ollim-bot resume plants` ends that)"), "{status}");
+    assert!(status.contains("disabled plants (`ollim-bot resume plants` ends that)"), "{status}");
     assert_eq!(bot.json(["status"])["disabled"], serde_json::json!(["plants"]));
     insta::assert_snapshot!(typed(&bot, &["next", "nothing"]), @"
     exit: 1

@@ -299,7 +299,7 @@ fn what_is_paused_is_said_where_it_would_come() {
         let body = page.get(path, &cookie).body;
         regex_lite::Regex::new("<[^>]*>").unwrap().replace_all(&body, "").into_owned()
     };
-    service.until("it is read", || shown("/next").contains("Paused: idle, ran").then_some(()));
+    service.until("it is read", || shown("/next").contains("Disabled: idle, ran").then_some(()));
     let next = shown("/next");
     assert!(next.contains("Everything is paused: what falls due waits") && next.contains(" asks you first"), "{next}");
     assert_eq!(next.matches(" asks you first").count(), 6, "what it has made asks, too: {next}");

@@ -379,7 +379,7 @@ fn removed(facts: &Facts) -> Option<Statement> {
 fn disabled(facts: &Facts) -> Option<Statement> {
     let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
     let sentence =
-        format!("It does not fire: it is paused in its file; `ollim-bot resume {}` ends that.", definition.id);
+        format!("It does not fire: it is disabled in its file; `ollim-bot resume {}` ends that.", definition.id);
     Statement::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
 }
 

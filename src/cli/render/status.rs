@@ -172,7 +172,7 @@ impl Facts {
             self.add("questions", Cell::new(format!("{words}; `ollim-bot questions` shows them"), WARN));
         }
         if !status.disabled.is_empty() {
-            self.add("paused jobs", upcoming::listed(&status.disabled).into());
+            self.add("disabled", upcoming::listed(&status.disabled).into());
         }
         if let Some(which) = status.named_failed_reminders() {
             let steps = "`ollim-bot reminder list` says why, `ollim-bot reminder retry ID` brings one back";

@@ -44,7 +44,7 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));
     }
     if !disabled.is_empty() {
-        output.note(format!("paused: {}", listed(disabled)));
+        output.note(format!("disabled: {}", listed(disabled)));
     }
 }
 
@@ -62,10 +62,10 @@ const USUAL: usize = 10;
 /// Largest number of occurrences that `next` shows.
 const MOST: usize = 10_000;
 
-/// Maximum number of paused jobs that are named.
+/// Maximum number of disabled jobs that are named.
 const NAMED: usize = 8;
 
-/// Returns the ids of paused jobs in one line, and what ends the pause.
+/// Returns the ids of disabled jobs in one line, and the command that enables them.
 pub(super) fn listed(disabled: &[DefinitionId]) -> String {
     let names = disabled.iter().take(NAMED).map(|id| plain(id.as_str())).collect::<Vec<_>>().join(", ");
     let more = disabled.len().saturating_sub(NAMED);

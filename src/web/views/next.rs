@@ -77,7 +77,7 @@ pub(in crate::web) fn next(
         @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
         @if !next.disabled.is_empty() {
             p .warn {
-                "Paused: "
+                "Disabled: "
                 @for (index, id) in next.disabled.iter().enumerate() { @if index > 0 { ", " } (parts::job(id.as_str())) }
             }
         }

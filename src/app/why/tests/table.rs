@@ -242,7 +242,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "disabled before it could run",
         &[FILE, SEE, ("08:00", Skip("08:00", "disabled: it was disabled before it could run")), ("08:00", File("routines/mail.md", DISABLED))],
-        ["skipped_disabled", "mail did not run at 08:00: it was disabled before it could run; its file was changed since.", "It does not fire: it is paused in its file; `ollim-bot resume mail` ends that."],
+        ["skipped_disabled", "mail did not run at 08:00: it was disabled before it could run; its file was changed since.", "It does not fire: it is disabled in its file; `ollim-bot resume mail` ends that."],
     ),
     case(
         "gated",
@@ -478,7 +478,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "disabled",
         &[("07:00", File("routines/mail.md", DISABLED)), SEE],
-        ["never_fired", "mail has not fired yet.", "It does not fire: it is paused in its file; `ollim-bot resume mail` ends that."],
+        ["never_fired", "mail has not fired yet.", "It does not fire: it is disabled in its file; `ollim-bot resume mail` ends that."],
     ),
     case(
         "paused after failures",
@@ -564,7 +564,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "a time to come, disabled",
         &[("07:00", File("routines/mail.md", DISABLED)), SEE],
-        ["will_not_fire", "mail is scheduled at 08:00 and will not fire then. It does not fire: it is paused in its file; `ollim-bot resume mail` ends that.", ""],
+        ["will_not_fire", "mail is scheduled at 08:00 and will not fire then. It does not fire: it is disabled in its file; `ollim-bot resume mail` ends that.", ""],
     )
     .when("mail", "8:00"),
     case(
