@@ -91,6 +91,27 @@ pub fn cause(run: &RunRecord) -> Option<String> {
     (!causes.is_empty()).then(|| causes.join("; "))
 }
 
+/// Returns what is remarkable about a run beside its outcome: `fired by hand`, `attempt 2`, `1 call refused`.
+#[must_use]
+pub fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if run.by_hand {
+        remarks.push("fired by hand".to_owned());
+    }
+    if let Some(from) = run.covers_from {
+        remarks.push(format!("stands for all since {}", times::local(from, now, zone)));
+    }
+    if run.attempt > 1 {
+        remarks.push(format!("attempt {}", run.attempt));
+    }
+    match run.denials.len() {
+        0 => {}
+        1 => remarks.push("1 call refused".to_owned()),
+        more => remarks.push(format!("{more} calls refused")),
+    }
+    remarks
+}
+
 /// Returns how late an occurrence began; empty below a minute. For a later attempt, how late the occurrence was claimed.
 #[must_use]
 pub fn late(run: &RunRecord) -> String {

@@ -587,7 +587,7 @@ async fn what_ran_and_what_was_said() {
     exit: 0
     -- stdout
     RUN JOB SCHEDULED LATE TOOK OUTCOME
-    RUN routine triage Sat 20 Nov 2021 13:30 UTC SPAN failed 2 denials, the client ended early
+    RUN routine triage Sat 20 Nov 2021 13:30 UTC SPAN failed 2 calls refused, the client ended early
     ");
     assert!(bot.ok(["runs", "triage", "--failed"]).contains(&run));
     assert_eq!(bot.json(["runs", "plants"]), serde_json::json!([]));

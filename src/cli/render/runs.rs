@@ -241,21 +241,7 @@ fn header(names: &[&str]) -> Vec<Cell> {
 }
 
 fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
-    let mut remarks = Vec::new();
-    if run.by_hand {
-        remarks.push("fired by hand".to_owned());
-    }
-    if let Some(from) = run.covers_from {
-        remarks.push(format!("stands for all since {}", times::local(from, now, zone)));
-    }
-    if run.attempt > 1 {
-        remarks.push(format!("attempt {}", run.attempt));
-    }
-    match run.denials.len() {
-        0 => {}
-        1 => remarks.push("1 denial".into()),
-        more => remarks.push(format!("{more} denials")),
-    }
+    let mut remarks = words::remarks(run, now, zone);
     if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
         remarks.push(money(cost));
     }

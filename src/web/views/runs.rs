@@ -60,7 +60,7 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, zones: &Zones, cont
                             td .num data-of="Took" { (words::took(run)) }
                             td .num data-of="Cost" { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
                             td .num data-of="Late" { (words::late(run)) }
-                            td .wide .faint { (parts::with_code(&remark(run))) }
+                            td .wide .faint { (parts::with_code(&remark(run, context))) }
                             td { code { (run.run) } }
                         }
                     }
@@ -70,18 +70,10 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, zones: &Zones, cont
     }
 }
 
-fn remark(run: &RunRecord) -> String {
-    let mut words = Vec::new();
-    if run.attempt > 1 {
-        words.push(format!("attempt {}", run.attempt));
-    }
-    match run.denials.len() {
-        0 => {}
-        1 => words.push("1 call refused".to_owned()),
-        more => words.push(format!("{more} calls refused")),
-    }
-    words.extend(words::cause(run));
-    cut(words.join(", "))
+fn remark(run: &RunRecord, context: &Context) -> String {
+    let mut remarks = words::remarks(run, context.now, context.zone);
+    remarks.extend(words::cause(run));
+    cut(remarks.join(", "))
 }
 
 /// Shortens a long remark. Does not end within backquotes.
