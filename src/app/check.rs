@@ -10,7 +10,7 @@ use super::mcp_servers::{self, ServerProblem};
 use super::{App, Caller, channels, gate, jobs, made, runs, taken_ids, waking, watched, webhooks};
 use crate::channel::probe::lack;
 use crate::config::ChannelSettings;
-use crate::definition::{self, Definition, DefinitionId, Deliver, Loaded, Problem, Severity, amount};
+use crate::definition::{self, Definition, DefinitionId, Deliver, Loaded, Problem, Severity, money};
 use crate::policy::{BOT, ToolPattern};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -179,8 +179,8 @@ fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &A
 fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<Problem> {
     let problem = |definition: &Arc<Definition>| {
         let (run, day) = (definition.max_cost_usd?, definition.max_cost_day_usd?);
-        let (least, most) = (amount(day), amount(run));
-        let message = format!("it is above `max_cost_day_usd`: a run gets at most {least} USD, and not {most}");
+        let (least, most) = (money(day), money(run));
+        let message = format!("it is above `max_cost_day_usd`: a run gets at most {least}, and not {most}");
         let hint = "lower `max_cost_usd`, or raise `max_cost_day_usd`";
         (run > day).then(|| Problem::of_field(definition, "max_cost_usd", Severity::Warning, message, hint))
     };

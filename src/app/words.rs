@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::times;
 use crate::agent::{self, Observation, Tokens};
-pub use crate::definition::money;
 use crate::definition::{Definition, Need};
+pub use crate::definition::{grouped, money};
 use crate::journal::{EventKind, HostRecord, RunRecord, RunState, ended_unseen};
 
 /// The emphasis of a text. An interface has a style for each.
@@ -157,20 +157,6 @@ pub fn roles(host: &HostRecord) -> String {
     main.into_iter().chain(host.labels.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a number as `1,234,567`.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 /// Returns the cost and tokens of a run, in a line: `$0.0042; 1,200 tokens read afresh, …`.
 #[must_use]
 pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
@@ -287,14 +273,4 @@ pub fn conditions(definition: &Definition) -> Option<String> {
     let all: Vec<&str> = needs.chain(approve).chain(gate).collect();
     let (last, before) = all.split_last()?;
     Some(if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn numbers_are_readable() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
 }

@@ -34,21 +34,29 @@ impl Budget {
     }
 }
 
-/// Formats an amount of US dollars with at least two significant digits: `$1.50`, `$0.0042`.
+/// Formats an amount of US dollars with at least two significant digits, without zeros that say nothing: `$1.50`, `$0.02`, `$0.0042`.
 #[must_use]
 pub fn money(dollars: f64) -> String {
-    format!("${dollars:.*}", decimals(dollars))
-}
-
-/// Formats an amount of US dollars like [`money`], without the sign and without zeros that say nothing: `1.50`, `0.02`, `0.0042`.
-#[must_use]
-pub fn amount(dollars: f64) -> String {
-    let mut text = format!("{dollars:.*}", decimals(dollars));
+    let mut text = format!("${dollars:.*}", decimals(dollars));
     let shortest = text.find('.').map_or(0, |point| point + 3);
     while text.len() > shortest && text.ends_with('0') {
         text.pop();
     }
     text
+}
+
+/// Formats a number as `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 fn decimals(dollars: f64) -> usize {
@@ -137,6 +145,12 @@ mod tests {
                 assert!(since < period.around(now, zone).0, "{period:?} {now} {zone}");
             }
         }
+    }
+
+    #[test]
+    fn amounts_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.0, 1.5, 12.345, 0.02, 0.0042].map(money), ["$0.00", "$1.50", "$12.35", "$0.02", "$0.0042"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod watch;
 mod write;
 
 pub use agent::{AgentTools, KnownAgents};
-pub use budget::{Budget, Period, amount, money};
+pub use budget::{Budget, Period, grouped, money};
 pub use commands::KnownCommands;
 pub use draft::When;
 pub(crate) use durable::{replace as replace_file, write_new};

@@ -12,7 +12,7 @@ use super::outbox::{NewMessage, Subject, insert_message};
 use super::rows::{ms, time};
 use super::{Journal, JournalError, JournalReader, RunId, settings};
 use crate::agent::Tokens;
-use crate::definition::{Budget, Definition, DefinitionId, Period, amount};
+use crate::definition::{Budget, Definition, DefinitionId, Period, grouped, money};
 
 /// Amounts below this count as zero, since they pay for no answer of a model. Of a small cap, amounts below its tenth.
 const LEAST: f64 = 0.005;
@@ -207,13 +207,24 @@ impl Spending {
         if self.name == "month" { "this month" } else { "today" }
     }
 
-    /// `5.00 of 5.00 USD`, `2000 of 1500 tokens`.
+    /// `$5.00 of $5.00`, `2,000 of 1,500 tokens`.
     #[must_use]
     pub fn amounts(&self) -> String {
         match self.name {
-            TOKENS => format!("{:.0} of {:.0} tokens", self.spent, self.cap),
-            _ => format!("{} of {} USD", amount(self.spent), amount(self.cap)),
+            TOKENS => format!("{} of {} tokens", tokens(self.spent), tokens(self.cap)),
+            _ => format!("{} of {}", money(self.spent), money(self.cap)),
         }
+    }
+
+    /// `, $0.80 taken by runs that have not ended`; empty if they have taken nothing.
+    #[must_use]
+    pub fn taken_words(&self) -> String {
+        let taken = match self.name {
+            _ if self.taken <= 0.0 => return String::new(),
+            TOKENS => format!("{} tokens", tokens(self.taken)),
+            _ => money(self.taken),
+        };
+        format!(", {taken} taken by runs that have not ended")
     }
 
     /// Returns the label and action of the button that raises the cap by half for the rest of its period. `None`
@@ -222,13 +233,13 @@ impl Spending {
         let raised = (self.cap * 150.0).ceil() / 100.0;
         let (shown, amount) = match self.name {
             "day" | "month" => (format!("${raised:.2}"), format!("{raised:.2}")),
-            TOKENS => (format!("{raised:.0} tokens"), format!("{raised:.0}")),
+            TOKENS => (format!("{} tokens", tokens(raised)), format!("{raised:.0}")),
             _ => return None,
         };
         Some((format!("Raise {} to {shown}", self.period()), format!("raise:{}:{}:{amount}", self.name, self.label)))
     }
 
-    /// `1.00 of 2.00 USD of the day's budget are spent or taken, until 2026-11-24 00:00`. If running runs have
+    /// `$1.00 of $2.00 of the day's budget are spent or taken, until Tue 24 Nov 00:00 CET`. If running runs have
     /// reserved the missing amount, says so without a time, since it may be free as soon as they end.
     #[must_use]
     pub fn words(&self, zone: Tz) -> String {
@@ -238,24 +249,19 @@ impl Spending {
             _ => "of the day's budget",
         };
         if self.taken > 0.0 && !self.is_nothing(self.cap - self.spent) {
-            let Self { spent, cap, taken, .. } = self;
-            return match self.name {
-                TOKENS => format!(
-                    "{spent:.0} of {cap:.0} tokens {whose} are spent, and runs that have not ended are taken to need {taken:.0}"
-                ),
-                _ => format!(
-                    "{} {whose} are spent, and {} taken by runs that have not ended",
-                    self.amounts(),
-                    amount(*taken)
-                ),
-            };
+            return format!("{} {whose} are spent{}", self.amounts(), self.taken_words());
         }
-        let until = self.until.with_timezone(&zone).format("%Y-%m-%d %H:%M");
+        let until = self.until.with_timezone(&zone).format("%a %-d %b %H:%M %Z");
         format!("{} {whose} are spent or taken, until {until}", self.amounts())
     }
 }
 
 const TOKENS: &str = "tokens_day";
+
+/// Formats a count of tokens, which is a whole number.
+fn tokens(count: f64) -> String {
+    grouped(count.round() as u64)
+}
 
 /// The usage of a run, as its client reported it.
 #[derive(Clone, Copy, Debug)]
@@ -648,9 +654,9 @@ mod tests {
         let usual = |spent| Spending::of("day", 5.0, spent, DateTime::<Utc>::MAX_UTC).is_spent();
         assert_eq!([usual(4.99), usual(4.996), usual(5.0)], [false, true, true]);
         assert!(Spending::of("day", 0.0, 0.0, DateTime::<Utc>::MAX_UTC).is_spent());
-        assert_eq!(of(0.0004, 0.0).amounts(), "0.0004 of 0.0015 USD");
+        assert_eq!(of(0.0004, 0.0).amounts(), "$0.0004 of $0.0015");
         let taken = of(0.0004, 0.0011).words(Tz::UTC);
-        let words = "0.0004 of 0.0015 USD of this job's `max_cost_day_usd` are spent, and 0.0011 taken by";
+        let words = "$0.0004 of $0.0015 of this job's `max_cost_day_usd` are spent, $0.0011 taken by";
         assert!(taken.starts_with(words), "{taken}");
     }
 }

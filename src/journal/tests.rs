@@ -791,7 +791,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     // Reserved amounts may come back, so the message says neither that nearly all is spent nor until when.
     let [only] = &told(&fixture)[..] else { panic!("{:#?}", told(&fixture)) };
     assert!(
-        only.contains(": 0.00 of 1.00 USD of the day's budget are spent, and 1.00 taken by runs that have not ended. "),
+        only.contains(": $0.00 of $1.00 of the day's budget are spent, $1.00 taken by runs that have not ended. "),
         "{only}"
     );
     drop(journal);

@@ -670,7 +670,7 @@ mod tests {
     fn a_budget_lasts_until_its_period_ends() {
         let spending = Spending::of("day", 2.0, 0.0, march("02T00:00:00"));
         let by_night = Assumptions { budget: vec![spending], ..assumed("01T21:30:00", "02T00:30:00") };
-        let why = "budget: 2.00 of 2.00 USD of the day's budget are spent or taken, until 2026-03-02 00:00";
+        let why = "budget: $2.00 of $2.00 of the day's budget are spent or taken, until Mon 2 Mar 00:00 UTC";
         assert_eq!(
             lines(&[subject(with_cron(routine("mail"), "*/40 * * * *", OnOverlap::Skip), 1)], &by_night),
             [
@@ -691,7 +691,7 @@ mod tests {
         let mail = subject(with_cron(routine("mail"), "*/30 * * * *", OnOverlap::Skip), 1);
         let found = lines(&[mail], &by_night);
         assert_eq!(found[..2], ["mail 22:30 22:30-22:31", "mail 23:00 23:00-23:01"]);
-        assert!(found[2].starts_with("mail 23:30 budget: 2000 of 1500 tokens"), "{found:?}");
+        assert!(found[2].starts_with("mail 23:30 budget: 2,000 of 1,500 tokens"), "{found:?}");
         assert_eq!(found[3], "mail 00:00 00:00-00:01");
     }
 
@@ -701,7 +701,7 @@ mod tests {
         let mail = SimulatedJob { own_budget, ..subject(with_cron(routine("mail"), "0 * * * *", OnOverlap::Skip), 1) };
         let web = subject(with_cron(routine("web"), "30 * * * *", OnOverlap::Skip), 1);
         let why =
-            "budget: 1.50 of 1.50 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
+            "budget: $1.50 of $1.50 of this job's `max_cost_day_usd` are spent or taken, until Mon 2 Mar 00:00 UTC";
         // The second run gets the rest as its cap.
         assert_eq!(
             lines(&[mail, web], &assumed("01T12:45:00", "01T15:30:00")),

@@ -296,7 +296,7 @@ async fn limits_end_a_run_and_are_named() {
     assert!(failure.message.contains("max_turns"), "{failure:?}");
     let report = run(&loops(), &|request| request.options.max_budget_usd = Some(0.000_1)).await;
     let AttemptEnd::Failed(failure) = &report.end else { panic!("{report:?}") };
-    assert!(failure.message.contains("the limit of $0.00010 was reached"), "{failure:?}");
+    assert!(failure.message.contains("the limit of $0.0001 was reached"), "{failure:?}");
 
     let silent = MessagesApi::answering(|_| Reply::Silence);
     let report = run(&silent, &|request| request.inactivity_timeout = Duration::from_secs(2)).await;

@@ -91,7 +91,7 @@ fn a_run_that_used_up_its_money_says_what_set_its_limit() {
     let service = bot.start();
     let run = service.fire("mail");
     let error = run["error"].as_str().unwrap();
-    assert!(error.contains("the limit of $0.0050 was reached; it took $0.0"), "{error}");
+    assert!(error.contains("the limit of $0.005 was reached; it took $0.0"), "{error}");
     assert!(error.contains("hint: the limit is a tenth of `day` of the setting `budget`"), "{error}");
     service.stop();
 }
@@ -136,7 +136,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let run = service.fire("mail");
     let why = run["error"].as_str().unwrap();
     assert_eq!(run["outcome"], "skipped", "{run:#}");
-    assert!(why.starts_with("budget: 0.02 of 0.02 USD of the day's budget are spent or taken, until "), "{why}");
+    assert!(why.starts_with("budget: $0.02 of $0.02 of the day's budget are spent or taken, until "), "{why}");
     service.fire("mail");
     assert_eq!(
         notifications(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(),
@@ -147,13 +147,13 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     // A person who waits for an answer is notified.
     let answer = bot.run(["chat", "Hello?"]);
     assert!(
-        notifications(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),
+        notifications(&bot).iter().any(|text| text.starts_with("I was not asked: $0.02 of $0.02")),
         "{answer:?} {:#?}",
         notifications(&bot)
     );
     spend(0.042);
     let shown = bot.ok(["budget", "--day", "0.05"]);
-    assert!(shown.contains("$0.042 of $0.050 spent; today ends "), "{shown}");
+    assert!(shown.contains("$0.042 of $0.05 spent; today ends "), "{shown}");
     assert_eq!(service.fire("mail")["outcome"], "completed");
     assert_eq!(
         notifications(&bot).iter().filter(|text| text.contains("At 100 % jobs are skipped")).count(),
@@ -170,7 +170,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let run = service.fire("own");
     assert!(run["error"].as_str().unwrap().contains("of this job's `max_cost_day_usd`"), "{run:#}");
     let shown = bot.ok(["budget"]);
-    assert!(shown.contains("\nown: $0.010 of $0.010 spent; today ends "), "{shown}");
+    assert!(shown.contains("\nown: $0.01 of $0.01 spent; today ends "), "{shown}");
     assert_eq!(bot.json(["budget"])["jobs"]["own"]["cap"], 0.01);
     assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
@@ -192,7 +192,7 @@ fn jobs_stop_at_the_month_and_go_on_when_the_person_raises_it() {
     let run = service.fire("mail");
     let why = run["error"].as_str().unwrap();
     // On the first itself the day stops them as well, and before.
-    let period = if day_is_spent { "9.00 USD of the day's" } else { "10.00 of 10.00 USD of the month's" };
+    let period = if day_is_spent { "$9.00 of the day's" } else { "$10.00 of $10.00 of the month's" };
     assert!(run["outcome"] == "skipped" && why.contains(period), "{run:#}");
     assert!(bot.ok(["why", "mail"]).contains("budget"), "{}", bot.ok(["why", "mail"]));
     bot.ok(["budget", "--day", "30", "--month", "20"]);
@@ -242,7 +242,8 @@ fn a_dry_run_shows_the_cap_that_a_run_gets_and_what_would_hold_it() {
         assert!((in_the_journal(&bot, &taken) - cap).abs() < 1e-9);
     }
     let held = dry("small")["held"].clone();
-    let all = "it would be skipped: 0.00 of 0.80 USD of the day's budget are spent, and 0.80 taken by runs that have not ended";
+    let all =
+        "it would be skipped: $0.00 of $0.80 of the day's budget are spent, $0.80 taken by runs that have not ended";
     let asks = "when it falls due it asks you first (`approve`); fired by hand it does not";
     assert_eq!((held, shown("small")), (json!([all, asks]), None));
     assert_eq!(dry("own")["followed_by"], json!(["alarm", "sum"]));

@@ -326,7 +326,7 @@ mod tests {
             r#"{"subtype":"error_max_budget_usd","is_error":true,"total_cost_usd":0.0061}"#,
             Some((
                 ErrorResult,
-                "the limit of $0.0050 was reached; it took $0.0061\nhint: the limit is a tenth of the day",
+                "the limit of $0.005 was reached; it took $0.0061\nhint: the limit is a tenth of the day",
             )),
         );
         check(r#"{"subtype":"error_during_execution","is_error":true,"errors":["boom"]}"#, Some((ErrorResult, "boom")));

@@ -444,14 +444,14 @@ async fn every_evidence_names_where_it_was_seen() {
 #[tokio::test(start_paused = true)]
 async fn what_is_spent_is_said_in_its_own_unit() {
     for (case, expected) in [
-        ("the budget is spent before the next", "Settings: `budget`: 5.00 of 5.00 USD of `day` are spent"),
+        ("the budget is spent before the next", "Settings: `budget`: $5.00 of $5.00 of `day` are spent"),
         (
             "the tokens are spent before the next",
-            "Settings: `budget`: 2000000 of 2000000 tokens of `tokens_day` are spent",
+            "Settings: `budget`: 2,000,000 of 2,000,000 tokens of `tokens_day` are spent",
         ),
         (
             "its own cap is spent before the next",
-            "File: routines/mail.md: 1.00 of 1.00 USD of `max_cost_day_usd` are spent",
+            "File: routines/mail.md: $1.00 of $1.00 of `max_cost_day_usd` are spent",
         ),
         ("due, and there is no agent", "Service: `claude` was not found; install it"),
     ] {

@@ -43,7 +43,7 @@ pub(super) use logs::line as log_line;
 pub(super) use runs::{as_json as run_json, inbox_message, inbox_so_far};
 
 use super::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
-use crate::app::words::{self, Emphasis};
+use crate::app::words::Emphasis;
 use crate::app::{App, Budgets, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -192,17 +192,9 @@ fn show_budgets(budgets: &Budgets, view: &View, output: &mut Output) {
 
 /// Formats `$0.02 of $0.05 spent; today ends 00:00`.
 fn spending(cap: &Spending, view: &View) -> String {
-    let (shown, unit): (fn(f64) -> String, _) = match cap.name {
-        "tokens_day" => (|amount| words::grouped(amount as u64), " tokens"),
-        _ => (words::money, ""),
-    };
-    let amounts = format!("{} of {}{unit} spent", shown(cap.spent), shown(cap.cap));
-    let taken = match cap.taken {
-        0.0 => String::new(),
-        taken => format!(", {}{unit} taken by runs that have not ended", shown(taken)),
-    };
+    let amounts = format!("{} spent", cap.amounts());
     let (amounts, period, until) = (paint(STRONG, &amounts), cap.period(), view.moment(cap.until));
-    format!("{amounts}{taken}; {period} ends {until}")
+    format!("{amounts}{}; {period} ends {until}", cap.taken_words())
 }
 
 fn budget_json(budget: PingBudget, zone: Tz) -> serde_json::Value {

@@ -55,15 +55,12 @@ fn month(months: &Months, caps: &[Spending]) -> Markup {
 
 fn spent(job: Option<&DefinitionId>, cap: &Spending, context: &Context) -> Markup {
     let share = if cap.cap > 0.0 { ((cap.spent + cap.taken) / cap.cap).min(1.0) } else { 1.0 };
-    let amount =
-        |value: f64| if cap.name == "tokens_day" { format!("{} tokens", grouped(value as u64)) } else { money(value) };
     html! {
         p .cap {
             meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (cap.period()) } {}
             span {
                 @if let Some(job) = job { (parts::job(job.as_str())) ": " }
-                (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (cap.period())
-                @if cap.taken > 0.0 { ", " (amount(cap.taken)) " taken by runs that have not ended" }
+                (cap.amounts()) " spent " (cap.period()) (cap.taken_words())
                 span .faint { ", resets " (context.relative(cap.until)) }
             }
         }

@@ -216,8 +216,8 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "cut off, and skipped when it would have run again",
-        &[FILE, SEE, CLAIM, LAUNCH, ("08:05", CutOff), ("08:05", Again), ("08:05", Launch), ("08:05", End(RunState::Skipped, "budget: 5.00 of 5.00 USD of the day's budget are spent or taken, until 2026-03-03 00:00"))],
-        ["on_time/ended", "mail fired on time at 08:00; it was cut off when the service ended; its second attempt was skipped: budget: 5.00 of 5.00 USD of the day's budget are spent or taken, until 2026-03-03 00:00.", "Next: tomorrow at 08:00 (in 23h 50m)."],
+        &[FILE, SEE, CLAIM, LAUNCH, ("08:05", CutOff), ("08:05", Again), ("08:05", Launch), ("08:05", End(RunState::Skipped, "budget: $5.00 of $5.00 of the day's budget are spent or taken, until Tue 3 Mar 00:00 UTC"))],
+        ["on_time/ended", "mail fired on time at 08:00; it was cut off when the service ended; its second attempt was skipped: budget: $5.00 of $5.00 of the day's budget are spent or taken, until Tue 3 Mar 00:00 UTC.", "Next: tomorrow at 08:00 (in 23h 50m)."],
     ),
     case(
         "fired by hand while every slot is taken",
@@ -256,13 +256,13 @@ pub(super) const CASES: &[Case] = &[
     ),
     case(
         "over the day's budget",
-        &[FILE, SEE, ("07:30", Costs(5.0)), CLAIM, LAUNCH, ("08:00", End(RunState::Skipped, "budget: 5.00 of 5.00 USD of the day's budget are spent or taken, until 2026-03-03 00:00"))],
-        ["skipped_budget", "mail did not run at 08:00: 5.00 of 5.00 USD of the day's budget are spent or taken, until 2026-03-03 00:00.", "Next: tomorrow at 08:00 (in 23h 55m)."],
+        &[FILE, SEE, ("07:30", Costs(5.0)), CLAIM, LAUNCH, ("08:00", End(RunState::Skipped, "budget: $5.00 of $5.00 of the day's budget are spent or taken, until Tue 3 Mar 00:00 UTC"))],
+        ["skipped_budget", "mail did not run at 08:00: $5.00 of $5.00 of the day's budget are spent or taken, until Tue 3 Mar 00:00 UTC.", "Next: tomorrow at 08:00 (in 23h 55m)."],
     ),
     case(
         "over the job's own cap",
-        &[FILE, SEE, CLAIM, LAUNCH, ("08:00", End(RunState::Skipped, "budget: 1.00 of 1.00 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-03 00:00"))],
-        ["skipped_budget", "mail did not run at 08:00: 1.00 of 1.00 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-03 00:00.", "Next: tomorrow at 08:00 (in 23h 55m)."],
+        &[FILE, SEE, CLAIM, LAUNCH, ("08:00", End(RunState::Skipped, "budget: $1.00 of $1.00 of this job's `max_cost_day_usd` are spent or taken, until Tue 3 Mar 00:00 UTC"))],
+        ["skipped_budget", "mail did not run at 08:00: $1.00 of $1.00 of this job's `max_cost_day_usd` are spent or taken, until Tue 3 Mar 00:00 UTC.", "Next: tomorrow at 08:00 (in 23h 55m)."],
     ),
     case(
         "nobody approved it",
