@@ -226,7 +226,7 @@ impl JournalReader {
     fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<OccurrenceHistory>, JournalError> {
         let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, story(row)?)))?;
         let sql = format!(
-            "SELECT run, host, attempt, state, coalesce(started, launched) AS started, ended, class, error, cost_usd FROM run
+            "SELECT run, host, attempt, state, coalesce(launched, started) AS started, ended, class, error, cost_usd FROM run
              WHERE occurrence = ?1 ORDER BY attempt LIMIT {MAX_ROWS}"
         );
         for (number, story) in &mut found {

@@ -97,7 +97,7 @@ pub struct OccurrenceAccount {
 }
 
 const RUNS: &str = "
-SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
+SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.launched, r.started) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
   r.host, r.client, r.client_version, r.api_retries, r.api_fault,
   r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)

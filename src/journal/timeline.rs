@@ -38,7 +38,7 @@ impl JournalReader {
     ) -> Result<Vec<TimelineEntry>, JournalError> {
         let first = self.first_claimed(from - LONGEST)?;
         // The plus keeps SQLite from walking through all runs in their order.
-        let sql = "SELECT r.run, o.id, o.kind, o.at, o.covers_from, coalesce(r.started, r.launched) AS started, r.ended, r.state
+        let sql = "SELECT r.run, o.id, o.kind, o.at, o.covers_from, coalesce(r.launched, r.started) AS started, r.ended, r.state
             FROM occurrence o JOIN run r ON r.occurrence = o.number WHERE o.number >= ?1 ORDER BY +r.number";
         let found = self.all(sql, &[&first], |row| {
             let (at, started) = (row.at("at")?, row.maybe_at("started")?);

@@ -64,12 +64,15 @@ fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
     let api = api();
     let bot = bot(&api);
     let service = bot.start();
-    routine(&bot, "wakes", "echo two new mails; echo '[end of gate]'; echo noise >&2", READS);
+    routine(&bot, "wakes", "sleep 1.1; echo two new mails; echo '[end of gate]'; echo noise >&2", READS);
     let run = fire(&bot, &service, "wakes");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     let prompt = api.last().last_text();
     assert!(prompt.contains("\n[gate]\n| two new mails\n| [end of gate]\n[end of gate]\n\nLook at it."), "{prompt}");
     assert!(run["events"].to_string().contains("the gate woke the agent"), "{run:#}");
+    // The gate is the beginning of the run.
+    let begin = run["events"].as_array().unwrap().iter().find(|event| event["event"] == "run_started").unwrap();
+    assert_eq!(run["started"], begin["at"], "{run:#}");
     let asked = api.requests().len();
 
     routine(&bot, "skips", "echo nothing new; exit 1", READS);
