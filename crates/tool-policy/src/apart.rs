@@ -10,11 +10,6 @@ pub(super) fn harmless_apart(program: &str, arguments: &[String]) -> Option<(Vec
     apart(program, arguments, &harmless(entry).or_else(|| anywhere(entry, arguments))?)
 }
 
-/// Returns an option with its value in one word, however it was given: `--namespace=a` and `--namespace a` alike.
-pub(super) fn in_one_word(option: &str) -> String {
-    if option.starts_with("--") { option.replacen('=', "", 1) } else { option.to_owned() }
-}
-
 /// Returns the words of a call without the options that only change what it prints. `None` if it has none.
 pub(super) fn without_printing(program: &str, arguments: &[String]) -> Option<Vec<String>> {
     let known = anywhere(programs::by_base_name(program), arguments)?.printing_only();

@@ -43,13 +43,9 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
     let front = if behind == 0 { 0 } else { arguments.len() - behind };
     let takes_next = |at: usize| {
         let (before, option) = (&arguments[..at], &arguments[at]);
-        match () {
-            // An abbreviation may be that of another option.
-            () if is_bare(program, before, option) => Some(false),
-            () if is_of(program, program.valued_by, before, |name| name == option) => Some(true),
-            () if at < front && takes_next_in_front(program, option) => Some(true),
-            () => takes_next_anywhere(program, option),
-        }
+        let known = known_behind(program, before, option);
+        let in_front = || (at < front && takes_next_in_front(program, option)).then_some(true);
+        known.or_else(in_front).or_else(|| takes_next_anywhere(program, option))
     };
     // A `-` alone is the standard input, or another name.
     let is_operand = |(word, place): (&String, Place)| match word.len() > 1 && word.starts_with('-') {
@@ -58,6 +54,21 @@ pub(crate) fn operands_at(program: &Program, arguments: &[String]) -> impl Itera
     };
     let found: Vec<bool> = arguments.iter().zip(places(arguments, takes_next)).map(is_operand).collect();
     found.into_iter().enumerate().filter(|(_, is_operand)| *is_operand).map(|(at, _)| at)
+}
+
+/// Returns whether the word behind an option is its value, as far as a table has that of the subcommand in `before`.
+fn known_behind(program: &Program, before: &[String], option: &str) -> Option<bool> {
+    // An abbreviation may be that of another option.
+    if is_bare(program, before, option) {
+        return Some(false);
+    }
+    is_of(program, program.valued_by, before, |name| name == option).then_some(true)
+}
+
+/// Returns whether the word behind an option is its value. `before`: the subcommand, or nothing in front of it.
+pub(crate) fn takes_next_behind(program: &Program, before: &[String], option: &str) -> Option<bool> {
+    let in_front = || (before.is_empty() && takes_next_in_front(program, option)).then_some(true);
+    known_behind(program, before, option).or_else(in_front).or_else(|| takes_next_anywhere(program, option))
 }
 
 /// Returns the indices of the words that may be the first operand behind `from` words.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::Application;
-use crate::apart::{self, harmless_apart, moves_options};
+use crate::apart::{harmless_apart, moves_options};
 use crate::choice;
 use crate::containers;
+use crate::denial::Denial;
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::further;
@@ -18,9 +19,8 @@ use crate::programs::{
 };
 use crate::request::clipped;
 use crate::restraints;
-use crate::spellings;
 use crate::start::{Executes, Rights, StartWords};
-use crate::wildcard::{BREAK, STAR, StarInWord, Wildcard, joined, plain};
+use crate::wildcard::{STAR, StarInWord, Wildcard, joined, plain};
 
 /// Maximum length of a word that a rule with two stars in a word may search, in bytes.
 const LONGEST_SEARCHED: usize = 4096;
@@ -35,12 +35,10 @@ pub(super) struct CommandRule {
     plain: Option<Box<(Wildcard, Vec<String>)>>,
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
-    /// For a denial: the words without harmless options, and those options, which a call may have in any position, beside others.
-    denying_apart: Option<Box<DenyingApart>>,
+    /// The same with words and options apart.
+    denials: Box<[Denial]>,
     /// The rule as written, as a denial reads it: a star between quotes is a star.
     in_doubt: Box<Wildcard>,
-    /// The long options of the rule, as a denial reads it.
-    long: Box<[String]>,
     /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
     /// The words before the first star.
@@ -53,36 +51,6 @@ pub(super) struct CommandRule {
     /// The commands that its words may start (`watch ls *`, `ssh host find . *`), each with the index of its first word.
     started: Vec<(usize, CommandRule)>,
     application: &'static Application,
-}
-
-/// The words and the options of a denial, apart.
-#[derive(Clone, Debug)]
-struct DenyingApart {
-    /// The words. Of two forms one suffices.
-    words: Vec<Wildcard>,
-    options: Vec<Wildcard>,
-}
-
-impl DenyingApart {
-    /// Takes a rule's harmless options apart. `None` if it spells none.
-    fn of(rule: &Wildcard) -> Option<Box<Self>> {
-        let words = rule.words();
-        let (program, arguments) = words.split_first()?;
-        let (plain, options) = harmless_apart(base_name(program), arguments)?;
-        let ends_open = words.last().is_some_and(|last| last.starts_with(STAR)) && plain.last() != words.last();
-        // The star of `--namespace *` stands for the value and for all that follows.
-        let open = ends_open.then(|| [plain.as_slice(), &[STAR.to_string()]].concat());
-        let words = std::iter::once(plain).chain(open).map(|words| Wildcard::words_of(&words)).collect();
-        let options: Vec<Wildcard> =
-            options.iter().map(|option| Wildcard::words_of(&[apart::in_one_word(option)])).collect();
-        (!options.is_empty()).then(|| Box::new(Self { words, options }))
-    }
-
-    /// Returns whether a call has these words and all these options.
-    fn is_in(&self, (text, given): &(String, Vec<String>)) -> bool {
-        let is_given = |option: &Wildcard| given.iter().any(|given| option.matches_loosely(given));
-        self.words.iter().any(|words| words.matches_loosely(text)) && self.options.iter().all(is_given)
-    }
 }
 
 /// What the stars of a rule before its end stand for.
@@ -139,6 +107,8 @@ impl CommandRule {
         let granting = rewritten(false, written).unwrap_or_else(|| written.clone());
         let mut denying = vec![in_doubt.clone()];
         denying.extend(rewritten(true, &in_doubt));
+        let mut denials: Vec<Denial> = denying.iter().flat_map(Denial::of).collect();
+        denials.dedup();
         if let Some(program) = fixed.first() {
             denying.extend(program.contains('/').then(|| in_doubt.with_prefix(1, &[base_name(program)])));
             denying.extend(git::split(program).map(|split| in_doubt.with_prefix(1, &split)));
@@ -156,17 +126,13 @@ impl CommandRule {
         };
         let fixed = granting.fixed_words();
         let holds_code = fixed.split_first().is_some_and(|(program, rest)| options::holds_code(program, rest));
-        let name = |word: String| word.split([STAR, '=']).next().map(ToOwned::to_owned);
-        let long =
-            in_doubt.words().into_iter().filter_map(name).filter(|name| name.len() > 3 && name.starts_with("--"));
         let mut rule = Self {
             words,
             fixed,
             granting,
             plain,
+            denials: denials.into(),
             denying,
-            denying_apart: DenyingApart::of(&in_doubt),
-            long: long.collect(),
             in_doubt: Box::new(in_doubt),
             stars,
             holds_code,
@@ -702,14 +668,8 @@ impl CommandRule {
 
     /// Returns whether the rule denies a start.
     pub(super) fn denies(&self, start: &StartWords<'_>) -> bool {
-        let is_denied = |text: &str| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text));
-        let in_full = |text: &String| {
-            let words: Vec<String> = text.split(BREAK).map(ToOwned::to_owned).collect();
-            spellings::in_full(&words, &self.long).is_some_and(|words| is_denied(&joined(&words)))
-        };
-        let has_options = |apart: &DenyingApart| start.denying_apart.iter().any(|call| apart.is_in(call));
-        start.denying.iter().any(|text| is_denied(text) || (!self.long.is_empty() && in_full(text)))
-            || self.denying_apart.as_deref().is_some_and(has_options)
+        let is_denied = |text: &String| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text));
+        start.denying.iter().any(is_denied) || self.denials.iter().any(|denial| denial.holds(start.denied()))
     }
 
     /// Returns whether matching the rule searches the whole command.
@@ -807,7 +767,7 @@ impl CommandRule {
             return true;
         }
         if self.granting.is_exact() && denial.in_doubt.is_exact() && !self.strips(&ours[0]) {
-            return ours == theirs;
+            return ours == theirs || denial.denies(&self.start_of(&self.fixed));
         }
         for (ours, theirs) in ours.iter().zip(&theirs).skip(1) {
             if ours.starts_with('-') || theirs.starts_with('-') {
@@ -817,9 +777,10 @@ impl CommandRule {
                 return false;
             }
         }
-        // If one rule is exact and shorter than the fixed words of the other, no command matches both.
+        // If one rule is exact and shorter than the fixed words of the other, no command matches both. An option denies nothing less.
         let ends = |rule: &Wildcard, words: &[String], other: &[String]| {
-            rule.is_exact() && words.len() < other.len() && !self.strips(&words[0])
+            let has_option = || other[words.len()..].iter().any(|word| word.starts_with('-'));
+            rule.is_exact() && words.len() < other.len() && !has_option() && !self.strips(&words[0])
         };
         !(ends(&self.granting, &ours, &theirs) || ends(&denial.in_doubt, &theirs, &ours))
     }

@@ -12,6 +12,7 @@ mod client_tools;
 mod code_on_input;
 mod command_rule;
 mod containers;
+mod denial;
 mod describe;
 mod expression;
 mod fetch;

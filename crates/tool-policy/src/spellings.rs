@@ -51,47 +51,6 @@ fn on_host(words: &[String]) -> Option<Vec<Vec<String>>> {
     is_plain.then(|| spelled.map(|line| [&words[..from], &line].concat()).collect())
 }
 
-/// Returns the same for a denial: it also holds for a call that has an input, a terminal or another switch of a container besides, and for
-/// an abbreviated message.
-pub(super) fn denied(words: &[String]) -> Vec<Vec<String>> {
-    let in_containers = words.split_first().map(|(program, arguments)| {
-        let entry = programs::by_base_name(program);
-        let asking = asking(entry, arguments).unwrap_or(arguments);
-        let unasked = &arguments[..arguments.len() - asking.len()];
-        let spelled = in_container(entry, asking).into_iter().flat_map(|own| [[unasked, &own].concat(), own]);
-        spelled.map(|arguments| with_program(program, &arguments)).collect::<Vec<_>>()
-    });
-    let with_message = in_full(words, &["--message".to_owned()]).as_deref().map(others);
-    let found = [in_containers, with_message].into_iter().flatten().flatten();
-    others(words).into_iter().chain(found).collect()
-}
-
-/// Returns the arguments of a program that starts a command in a container, without the switches of that, and with other spellings of them.
-fn in_container(entry: &Program, arguments: &[String]) -> Vec<Vec<String>> {
-    let (front, entry, own) = match started(entry, arguments) {
-        Some((front, started, own)) => (front, programs::by_base_name(started), own),
-        None => (&arguments[..0], entry, arguments),
-    };
-    let read = [Terminal::of(entry, own), Terminal::denied(entry, own)];
-    let spelled = read.into_iter().flatten().flat_map(|terminal| [terminal.spellings(), vec![terminal.with(&[])]]);
-    spelled.flatten().map(|own| [front, &own].concat()).collect()
-}
-
-/// Returns the words of a call of `git` with these long options in the place of their abbreviations: `--forc`. `None` if it has none. Words
-/// that are no abbreviation, as far as the tables know, stay as they are.
-pub(super) fn in_full(words: &[String], long: &[String]) -> Option<Vec<String>> {
-    let at = words.iter().position(|word| programs::by_base_name(word).is_git())?;
-    let subcommand = git::subcommand(&words[at + 1..]).unwrap_or_default();
-    let full = |word: &String| {
-        let name = word.split('=').next().filter(|name| name.len() > 2 && name.starts_with("--"))?;
-        let fulls = long.iter().filter(|full| full.len() > name.len() && full.starts_with(name));
-        let full = fulls.min_by_key(|full| full.len())?;
-        (!git::has_switch(subcommand, name)).then(|| format!("{full}{}", &word[name.len()..]))
-    };
-    let changed: Vec<String> = words.iter().map(|word| full(word).unwrap_or_else(|| word.clone())).collect();
-    (changed != words).then_some(changed)
-}
-
 fn with_program(program: &String, arguments: &[String]) -> Vec<String> {
     [std::slice::from_ref(program), arguments].concat()
 }
@@ -142,30 +101,6 @@ impl<'a> Terminal<'a> {
                 let own = word.strip_prefix('-').filter(|own| !own.is_empty())?;
                 own.chars().all(|own| letters.contains(own)).then(|| own.to_owned())
             }
-        })
-    }
-
-    /// Reads the same in any spelling, and other switches of a container among them: `--tty=true`, `-itd`.
-    fn denied(entry: &Program, arguments: &'a [String]) -> Option<Self> {
-        const OFF: [&str; 6] = ["0", "F", "FALSE", "False", "f", "false"];
-        let (_, letters, (input, terminal)) = Self::known(entry)?;
-        let (flags, switches) = entry.container.map_or(("", ""), |known| (known.flags, known.own_switches));
-        Self::read(entry, arguments, |word| {
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            let mut given = match name.strip_prefix("--") {
-                Some(name) if name == input => "i".to_owned(),
-                Some(name) if name == terminal => "t".to_owned(),
-                Some(name) => programs::contains(switches, name).then(String::new)?,
-                None => {
-                    let own = name.strip_prefix('-').filter(|own| !own.is_empty())?;
-                    let is_known = own.chars().all(|own| letters.contains(own) || flags.contains(own));
-                    is_known.then(|| own.to_owned())?
-                }
-            };
-            if OFF.contains(&value) {
-                given.pop();
-            }
-            Some(given)
         })
     }
 

@@ -28,7 +28,7 @@ enum Tail {
 }
 
 /// A compiled command pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wildcard {
     pieces: Vec<Piece>,
     tail: Tail,

@@ -592,11 +592,26 @@ pub(crate) fn options(subcommand: Option<&str>) -> &'static Options {
 
 /// Subcommands, each with options that are also the beginning of another one.
 const WHOLE: &[(Names, Names)] = &[
+    ("am format-patch", "--keep --numbered --signature"),
+    ("branch tag", "--with"),
+    ("cat-file", "--batch"),
+    ("cherry-pick merge pull rebase revert", "--allow-empty --ff --strategy --verify"),
+    ("clone", "--reference"),
+    ("commit", "--allow-empty"),
+    ("config", "--bool --get --unset"),
     (
-        "diff log show",
-        "--all --author --color --date --exclude --find-copies --follow --merge --no-color --patch --since --stat --text --word-diff",
+        "diff diff-files diff-index diff-tree format-patch log range-diff rev-list shortlog show stash whatchanged",
+        "--abbrev --all --author --branches --cherry --color --color-moved --date --decorate --decorate-refs --dirstat --exclude \
+         --find-copies --follow --grep --merge --no-color --no-color-moved --no-text --objects --output --patch --reflog --relative --remotes \
+         --since --stat --tags --text --walk-reflogs --word-diff",
     ),
+    ("difftool", "--tool"),
     ("fetch pull", "--recurse-submodules"),
+    ("grep", "--no-text --text"),
+    ("ls-files", "--exclude"),
+    ("repack", "--cruft --filter --window"),
+    ("show-ref", "--head"),
+    ("update-index", "--fsmonitor"),
 ];
 
 /// Returns whether the tables know a long option of a subcommand by this very name.
@@ -645,6 +660,35 @@ fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
         at += if WITH_VALUE.contains(&word) { 2 } else { 1 };
     }
     (at.min(arguments.len()), others)
+}
+
+/// Returns whether the word behind an option before the subcommand is its value.
+pub(crate) fn takes_next_in_front(option: &str) -> bool {
+    WITH_VALUE.contains(&option)
+}
+
+/// Returns whether the word behind an option of a subcommand is its value. `None` if that is not known.
+pub(crate) fn takes_next(subcommand: &str, option: &str) -> Option<bool> {
+    let Subcommand { options, harmless, .. } = entry(Some(subcommand));
+    let known = &options.anywhere;
+    let values = harmless.map_or("", |known| known.values);
+    if option.starts_with("--") {
+        // An option may be abbreviated.
+        let begins = |names: Names, dashes: &str| {
+            names.split_whitespace().any(|name| name.starts_with(option.strip_prefix(dashes).unwrap_or(option)))
+        };
+        let mut switches = switches::GIT.iter().filter(|(names, _)| contains(names, subcommand));
+        return match begins(options.valued, "--") || begins(known.pairs, "--") {
+            true => Some(true),
+            false => {
+                let is_switch = begins(known.switches, "--") || switches.any(|(_, names)| begins(names, ""));
+                is_switch.then_some(false)
+            }
+        };
+    }
+    let letter = &option[1..];
+    let is_valued = [options.values, known.values, values].iter().any(|letters| letters.contains(letter));
+    if is_valued { Some(true) } else { known.flags.contains(letter).then_some(false) }
 }
 
 /// Returns the first option before the subcommand that a rule must spell, with any value.

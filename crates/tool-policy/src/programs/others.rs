@@ -24,6 +24,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         starts_elsewhere: true,
         unasked: "-n --non-interactive",
+        bare: "-A -B -E -H -K -P -S -b -i -k -n -s --askpass --background --bell --login --non-interactive --preserve-env \
+            --preserve-groups --remove-timestamp --reset-timestamp --set-home --shell --stdin",
         options: Options::new(&[], "CDghpRTuU"),
         ..starts(&["doas", "sudo"])
     },

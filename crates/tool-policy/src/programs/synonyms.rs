@@ -70,6 +70,11 @@ const TABLE: &[(Names, Names)] = &[
     ("timeout", "k=kill-after s=signal"),
     ("xargs", "E=eof I=replace L=max-lines P=max-procs a=arg-file d=delimiter n=max-args s=max-chars"),
     ("script", "B=log-io E=echo I=log-in O=log-out T=log-timing c=command m=logging-format"),
+    (
+        "doas sudo",
+        "A=askpass C=close-from D=chdir E=preserve-env H=set-home K=remove-timestamp R=chroot S=stdin T=command-timeout U=other-user b=background \
+         g=group h=host i=login k=reset-timestamp l=list n=non-interactive p=prompt r=role s=shell t=type u=user",
+    ),
     // Git.
     ("git add", "A=all N=intent-to-add"),
     ("git am", "3=3way"),
@@ -179,15 +184,25 @@ const TABLE: &[(Names, Names)] = &[
 
 /// Returns the names that a program has for the same choice, each with the choice. A program is `git clone`, for git.
 pub(crate) fn of(program: &str) -> Vec<(&'static str, &'static str)> {
+    pairs(program).collect()
+}
+
+/// Returns the choice of a name of a program, if that has another name.
+pub(crate) fn choice(program: &str, name: &str) -> Option<&'static str> {
+    pairs(program).find(|(known, _)| *known == name).map(|(_, choice)| choice)
+}
+
+fn pairs(program: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let subcommand = program.strip_prefix("git ");
-    let is_it = |programs: Names| match subcommand {
+    let is_it = move |programs: Names| match subcommand {
         Some(subcommand) => {
             programs.starts_with("git ") && programs.split("git ").any(|known| known.trim_end() == subcommand)
         }
         None => !programs.starts_with("git ") && super::contains(programs, program),
     };
-    let pairs = TABLE.iter().filter(|(programs, _)| is_it(programs)).flat_map(|(_, pairs)| pairs.split_whitespace());
-    pairs.filter_map(|pair| pair.split_once('=')).collect()
+    let pairs =
+        TABLE.iter().filter(move |(programs, _)| is_it(programs)).flat_map(|(_, pairs)| pairs.split_whitespace());
+    pairs.filter_map(|pair| pair.split_once('='))
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The words of a starting program, parsed once for all rules.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use crate::Application;
-use crate::apart::{self, harmless_apart, without_printing};
+use crate::apart::{harmless_apart, without_printing};
 use crate::code_on_input;
+use crate::denial::DeniedCall;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
@@ -33,8 +35,10 @@ pub(crate) struct StartWords<'a> {
     pub quiet: Option<Vec<String>>,
     /// Forms for denials.
     pub denying: Vec<String>,
-    /// For denials: the words without harmless options, joined, and those options, in each spelling.
-    pub denying_apart: Vec<(String, Vec<String>)>,
+    /// The words as denials read them, apart from options.
+    denied: OnceCell<DeniedCall>,
+    /// The readings of the words by which the program does the same.
+    readings: Vec<Vec<String>>,
     /// The options that a rule must spell.
     pub guarded: Vec<GivenOption>,
     /// The addresses of `curl` and `wget`.
@@ -49,10 +53,8 @@ impl<'a> StartWords<'a> {
     /// Parses words, of which there must be at least one.
     pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
         let mut start = Self::as_spelled(words, cwd, application);
-        for other in spellings::denied(words) {
-            let other = StartWords::as_spelled(&other, cwd, application);
-            start.denying.extend(other.denying);
-            start.denying_apart.extend(other.denying_apart);
+        for other in spellings::others(words) {
+            start.denying.extend(StartWords::as_spelled(&other, cwd, application).denying);
         }
         start
     }
@@ -77,18 +79,14 @@ impl<'a> StartWords<'a> {
         };
         guarded.extend(code_on_input::among_open_files(programs::by_base_name(program), cwd));
         let mut denying = vec![loose(&raw)];
-        let readings = [application.canonical(words, true), git::without_globals(words)];
-        denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
-        denying.extend(git::aliased(words).map(|words| loose(&joined(&words))));
+        denying.extend(git::without_globals(words).map(|words| loose(&joined(&words))));
+        let readings = [application.canonical(words, true), git::aliased(words)];
+        let readings: Vec<Vec<String>> = readings.into_iter().flatten().collect();
+        denying.extend(readings.iter().map(|words| loose(&joined(words))));
         let apart = match &fetch {
             Some(call) => Some(([&[program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone())),
             None => harmless_apart(program, own_arguments),
         };
-        let denying_apart = apart.iter().map(|(words, options)| {
-            let words = [&[base_name(program).to_owned()], &words[1..]].concat();
-            (loose(&joined(&words)), options.iter().map(|option| loose(&apart::in_one_word(option))).collect())
-        });
-        let denying_apart = denying_apart.collect();
         let apart = apart.map(|(words, options)| (joined(&words), options));
         denying.extend(quiet.as_deref().map(|words| loose(&joined(words))));
         denying.extend(apart.as_ref().map(|(text, _)| loose(text)));
@@ -111,12 +109,19 @@ impl<'a> StartWords<'a> {
             apart,
             quiet,
             denying,
-            denying_apart,
+            denied: OnceCell::new(),
+            readings,
             guarded,
             fetch,
             own,
             has_subcommands: programs::by_base_name(program).subcommands || application.is_command(program),
         }
+    }
+
+    /// Returns the words as denials read them, apart from options.
+    pub fn denied(&self) -> &DeniedCall {
+        let readings = || std::iter::once(self.words).chain(self.readings.iter().map(Vec::as_slice));
+        self.denied.get_or_init(|| DeniedCall::read(readings()))
     }
 }
 

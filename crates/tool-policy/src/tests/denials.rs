@@ -161,3 +161,297 @@ fn a_denial_holds_for_its_options_among_harmless_ones() {
         grants(&policy, granted);
     }
 }
+
+/// Checks denials: what each denies, and what it leaves alone.
+fn denials(families: &[(&str, &[&str], &[&str])]) {
+    for (rule, denied, granted) in families {
+        let policy = denying(&[&format!("Bash({rule})")]);
+        denies(&policy, denied);
+        grants(&policy, granted);
+    }
+}
+
+#[test]
+fn a_denial_of_switches_of_a_container_holds_among_others() {
+    denials(&[
+        (
+            "docker exec --privileged *",
+            &[
+                "docker exec -d --privileged web rm",
+                "docker exec --detach --privileged web rm",
+                "docker exec -itd --privileged web rm",
+                "docker exec -t=true --privileged web rm",
+                "docker exec --privileged=true web rm",
+                "docker exec -it --privileged web rm",
+                "docker exec -u root --privileged web rm",
+            ],
+            &["docker exec --privileged=false web rm", "docker exec web rm --privileged", "docker exec -it web rm"],
+        ),
+        (
+            "docker exec -d *",
+            &["-itd", "-dt", "--detach", "--tty=true -d", "--privileged -d", "-t -d"]
+                .map(|options| format!("docker exec {options} web rm"))
+                .each_ref()
+                .map(String::as_str),
+            &["docker exec -it web rm -d", "docker exec --detach=false web rm", "docker exec -e d web rm"],
+        ),
+        (
+            "docker run --privileged *",
+            &[
+                "docker run --rm --privileged acme/x",
+                "docker run --rm -it --privileged acme/x",
+                "docker run -d --privileged acme/x",
+                "docker run -v /x:/y --privileged acme/x",
+                "docker run --privileged=true acme/x",
+            ],
+            &["docker run --rm acme/x --privileged", "docker run --cap-drop ALL acme/x"],
+        ),
+        (
+            "docker exec -it *",
+            &[
+                "docker exec -u root -it web sh",
+                "docker exec -itu root web sh",
+                "docker exec -e A=b -it web sh",
+                "docker exec -i -u root -t web sh",
+                "docker -D exec -it web sh",
+            ],
+            &["docker exec -i web sh -t", "docker exec -u it web sh"],
+        ),
+        (
+            "docker exec web-1 rm *",
+            &[
+                "docker exec -u root web-1 rm x",
+                "docker exec --user=root web-1 rm x",
+                "docker exec -w /x web-1 rm x",
+                "docker exec -e A=b web-1 rm x",
+                "docker exec -itu root web-1 rm x",
+                "docker exec -- web-1 rm x",
+                "docker -D exec web-1 rm x",
+                "docker --context x exec web-1 /bin/rm x",
+            ],
+            &["docker exec -u web-1 db rm x", "docker exec web-1 ls rm", "docker exec -u root web-2 rm x"],
+        ),
+        ("docker exec web-1 git push *", &["docker exec -u x web-1 git -C x push"], &["docker exec web-1 git pull"]),
+    ]);
+}
+
+#[test]
+fn a_denial_of_kubectl_holds_with_further_options() {
+    denials(&[
+        (
+            "kubectl exec web-1 *",
+            &[
+                "kubectl exec -n a -it web-1 -- rm",
+                "kubectl exec -c db web-1 -- rm",
+                "kubectl exec pod/web-1 -- rm",
+                "kubectl exec --context a web-1 -- rm",
+                "kubectl --context a exec web-1 -it -- rm",
+            ],
+            &["kubectl exec -c web-1 db -- rm", "kubectl exec pod/db -- rm web-1"],
+        ),
+        (
+            "kubectl exec -it *",
+            &[
+                "kubectl exec -c x -it web -- sh",
+                "kubectl exec -itn a web -- sh",
+                "kubectl exec -qit web -- sh",
+                "kubectl exec web -it -- sh",
+                "kubectl exec web --stdin --tty -- sh",
+                "kubectl exec -n a -it web -- sh",
+            ],
+            &["kubectl exec -n a web -- ls -it", "kubectl exec -i web -- sh -t"],
+        ),
+        ("kubectl exec web-1 -- rm *", &["kubectl exec web-1 -n a -- rm x"], &["kubectl exec web-1 -- ls rm"]),
+        (
+            "kubectl delete --namespace prod *",
+            &["kubectl delete -n prod pod x", "kubectl -nprod delete pod x", "kubectl delete pod x -n=prod"],
+            &["kubectl delete -n dev pod prod"],
+        ),
+        ("kubectl delete pod web-1", &["kubectl delete pod/web-1 --wait"], &["kubectl delete pod web-2"]),
+    ]);
+}
+
+#[test]
+fn a_denial_of_git_holds_behind_abbreviated_options() {
+    denials(&[
+        (
+            "git push --force *",
+            &[
+                "git push --quie --force",
+                "git push --verbos --force",
+                "git push --progr --force",
+                "git push origin main --force",
+                "git push -f origin",
+                "git push -uf origin",
+                "git -c a.b=c push origin --forc",
+                "git-push -o ci.skip --force",
+            ],
+            &["git push --force-with-lease", "git push -u origin", "git stash push --force", "git push origin f"],
+        ),
+        ("git reset --hard *", &["git reset --qui --hard", "git reset x --hard"], &["git reset --qui x"]),
+        (
+            "git commit -m *",
+            &["git commit --qui -m x", "git commit --signof -m x", "git commit --qui --mess=x", "git commit -a -vmx"],
+            &["git commit --qui --amend", "git commit -F m"],
+        ),
+        (
+            "git commit --amend *",
+            &["git commit --quie --amend", "git commit notes.md --amend"],
+            &["git commit -m fix␣--amend"],
+        ),
+        ("git commit --no-verify *", &["git commit -an -m x"], &["git commit -am n"]),
+        ("git checkout -- *", &["git checkout -q -- x"], &["git checkout x"]),
+        ("git -C . push *", &["git --no-pager -C . push"], &["git push", "git push -C ."]),
+        ("git stash", &["git stash", "git stash -u"], &["git stash list"]),
+    ]);
+}
+
+/// git takes it for that one, and not for a longer one.
+#[test]
+fn a_whole_option_of_git_is_no_abbreviation() {
+    denials(&[
+        ("git config --unset-all *", &["git config --unset-a x"], &["git config --unset x"]),
+        ("git config --get-all *", &["git config --get-a x"], &["git config --get x"]),
+        (
+            "git commit --allow-empty-message *",
+            &["git commit --allow-empty-m -m x"],
+            &["git commit --allow-empty -m x"],
+        ),
+        ("git log --decorate-refs *", &["git log --decorate-refs=x"], &["git log --decorate"]),
+        ("git log --decorate-refs=*", &[], &["git log --decorate=short"]),
+        ("git log --grep-reflog=*", &["git log --grep-r=x"], &["git log --grep=x"]),
+        ("git log --relative-date *", &["git log --relative-d"], &["git log --relative"]),
+        ("git diff --color-moved-ws=*", &["git diff --color-moved-w=no"], &["git diff --color-moved=no"]),
+        ("git cat-file --batch-all-objects *", &["git cat-file --batch-a"], &["git cat-file --batch"]),
+        ("git rev-list --objects-edge *", &["git rev-list --objects-e"], &["git rev-list --objects"]),
+        ("git show-ref --heads *", &["git show-ref --heads"], &["git show-ref --head"]),
+        ("git ls-files --exclude-standard *", &["git ls-files --exclude-s"], &["git ls-files --exclude x"]),
+        ("git diff --dirstat-by-file *", &["git diff --dirstat-b"], &["git diff --dirstat"]),
+    ]);
+}
+
+/// On the other machine a shell reads the words.
+#[test]
+fn a_denial_of_a_command_behind_ssh_holds_for_what_its_shell_reads() {
+    denials(&[
+        (
+            "ssh web apt install *",
+            &[
+                "ssh web apt␣-y␣install␣'x'",
+                "ssh web apt -y install $x",
+                "ssh web apt -y install x;id",
+                "ssh web apt install x;id",
+                "ssh web id;apt␣install␣x",
+                "ssh web 'apt' install x",
+                "ssh web A=b apt install x",
+                "ssh -t web apt install x",
+                "ssh -p 22 web apt install x",
+                "ssh -l bob web apt install x",
+                "ssh bob@web apt install x",
+                "ssh web -n apt -y install x",
+            ],
+            &["ssh web apt list x", "ssh db apt install x", "ssh bob@db apt install web", "ssh web echo apt install"],
+        ),
+        ("ssh web rm *", &["ssh web rm␣-rf␣'x'", "ssh web /bin/rm x"], &["ssh web ls rm", "ssh -l web db rm x"]),
+        ("ssh bob@web rm *", &["ssh -v bob@web rm x"], &["ssh ann@web rm x"]),
+        ("ssh web reboot", &["ssh -t web reboot"], &["ssh web reboot --help"]),
+    ]);
+}
+
+#[test]
+fn a_denial_of_a_command_behind_sudo_holds_with_options_of_both() {
+    let options = [
+        "-E",
+        "-H",
+        "-S",
+        "-k",
+        "-b",
+        "-A",
+        "-nE",
+        "-n -E",
+        "-u root",
+        "--user=root",
+        "--user root",
+        "--",
+        "FOO=x",
+        "-n -u root FOO=x",
+    ];
+    for option in options {
+        denials(&[
+            (
+                "sudo apt install *",
+                &[&format!("sudo {option} apt install x"), &format!("sudo {option} apt -y install x")],
+                &[&format!("sudo {option} apt list x"), &format!("sudo {option} dpkg apt install x")],
+            ),
+            ("sudo reboot", &[&format!("sudo {option} reboot")], &[]),
+        ]);
+    }
+    denials(&[
+        (
+            "sudo -n apt install *",
+            &["sudo -n apt -y install x", "sudo --non-interactive apt install x", "sudo -En apt install x"],
+            &["sudo apt install x"],
+        ),
+        ("sudo -u root *", &["sudo -n --user=root id", "sudo -uroot id"], &["sudo -u bob id", "sudo id -u root"]),
+        (
+            "sudo git push --force *",
+            &["sudo git -C x push --force", "sudo -E git push origin --forc"],
+            &["sudo git push"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_denial_holds_with_further_switches_of_a_program() {
+    denials(&[
+        ("nc -z *", &["nc -v -z web 80", "nc -zv web 80", "nc -w 3 -z web 80"], &["nc -v web 80"]),
+        ("nc -zv *", &["nc -vz web 80", "nc -z -v web 80", "nc -w 3 -zv web 80"], &["nc -z web 80"]),
+        ("nc -z web-1 *", &["nc -v -z web-1 80", "nc -z -w 3 web-1 80"], &["nc -z web-2 80"]),
+        ("nc -z -w 3 *", &["nc -v -z -w 3 web 80", "nc -w3 -z web 80"], &["nc -z -w 4 web 80"]),
+        ("nc -e *", &["nc -n -e sh", "nc -ne sh web", "nc -esh web", "nc -ze sh web"], &["nc -zw 3 web 80"]),
+        ("nc -l *", &["nc -lv 80", "nc -nlvp 80", "nc -kl 80", "nc -lp 80"], &["nc -v web 80"]),
+        ("nc web-1 *", &["nc -n web-1 80", "nc -4 web-1", "nc -u web-1 80", "nc -zvn web-1 80"], &["nc -n web-2 80"]),
+        ("brew -q install *", &["brew -v -q install x", "brew install -q x"], &["brew install x"]),
+        ("brew -v *", &["brew -q -v install x"], &["brew install x"]),
+        ("brew install --cask *", &["brew install -q --cask x", "brew --cask install x"], &["brew install x"]),
+        ("brew --cask install *", &["brew -q --cask install x"], &["brew list --cask"]),
+        (
+            "brew install *",
+            &["brew -d install x", "brew --debug install x", "brew -f install x", "brew --force install x"],
+            &["brew -d list", "brew search install"],
+        ),
+        ("brew services *", &["brew -q services restart x"], &["brew list services"]),
+        ("rm -rf *", &["rm -r -f x", "rm -fr x", "rm x -rfv"], &["rm -r x", "rm -f x"]),
+        ("mytool deploy *", &["mytool --project x deploy", "mytool -v deploy y"], &["mytool show deploy"]),
+    ]);
+}
+
+#[test]
+fn a_denial_of_a_package_manager_holds_in_each_project() {
+    denials(&[
+        (
+            "npm publish *",
+            &["npm -w web publish", "npm --workspaces publish", "npm --workspace=web publish", "npm publish -w web"],
+            &["npm run publish", "npm -w publish test"],
+        ),
+        (
+            "pnpm publish *",
+            &["pnpm -r publish", "pnpm --filter web publish", "pnpm -C x publish"],
+            &["pnpm run publish", "pnpm --filter publish test"],
+        ),
+        ("yarn publish *", &["yarn --cwd x publish"], &["yarn run publish"]),
+        ("bun add *", &["bun --cwd x add y", "bun add -d y"], &["bun run add"]),
+    ]);
+}
+
+/// The time to read a call must not grow with the square of its length.
+#[test]
+fn a_denial_reads_long_calls_in_little_time() {
+    let policy = denying(&["Bash(sudo git push --force *)", "Bash(nc -e *)", "Bash(* --x)"]);
+    for (program, word) in [("sudo", "-x git"), ("nc", "-v"), ("git", "--quie")] {
+        let words = std::iter::once(program).chain(std::iter::repeat_n(word.split(' '), 4000).flatten());
+        let argv: Vec<String> = words.map(ToOwned::to_owned).collect();
+        hostile::quickly(&policy, &argv);
+    }
+    hostile::quickly(&policy, &["git".to_owned(), "push".to_owned(), format!("-{}", "v".repeat(200_000))]);
+}

@@ -24,7 +24,7 @@ fn used() -> Duration {
 }
 
 #[track_caller]
-fn quickly(policy: &Policy, argv: &[String]) -> ProgramDecision {
+pub(super) fn quickly(policy: &Policy, argv: &[String]) -> ProgramDecision {
     let env = std::collections::BTreeMap::new();
     let begun = used();
     let start = ProgramStart { argv, cwd: std::path::Path::new(WORK), env: &env, agent_type: None };

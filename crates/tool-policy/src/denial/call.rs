@@ -1,0 +1,169 @@
+//! The words of a call, taken apart: what may be an operand, and what may be an option with a value.
+
+use std::borrow::Cow;
+
+use super::options::{Given, Reader};
+use crate::programs::{self, CommandOperands, OptionsEnd, Program, base_name, git};
+use crate::wildcard::STAR;
+
+/// The words of a program, or of a rule for one.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// The program by its base name, and its arguments: `git-push` is `git push`.
+    pub words: Vec<String>,
+    /// What each argument may be.
+    pub tokens: Vec<Token>,
+}
+
+/// What a word of a call may be. In doubt it is both an operand and a value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Token {
+    /// The options in it.
+    pub options: Vec<Given>,
+    pub operand: bool,
+    /// The value of the option before it.
+    pub value: bool,
+}
+
+impl Call {
+    /// Reads the words of a call, of which there must be at least one.
+    pub fn read(words: &[String]) -> Option<Self> {
+        let (program, arguments) = words.split_first()?;
+        let front = git::split(program).map_or_else(|| vec![base_name(program).to_owned()], |split| split.to_vec());
+        let words = [front.as_slice(), arguments].concat();
+        let tokens = tokens(programs::named(&words[0]), &words[1..]);
+        Some(Self { words, tokens })
+    }
+
+    pub fn program(&self) -> &str {
+        &self.words[0]
+    }
+
+    /// Returns the word of a token.
+    pub fn text(&self, at: usize) -> &str {
+        &self.words[at + 1]
+    }
+
+    /// Returns the words from a token on.
+    pub fn from(&self, at: usize) -> &[String] {
+        &self.words[at + 1..]
+    }
+}
+
+/// Returns what each argument of a program may be. An option ends only at what is sure to end them.
+fn tokens(entry: &'static Program, arguments: &[String]) -> Vec<Token> {
+    let mut reader = Reader::new(entry);
+    // The operands that are sure, and whether the word before may have this one for its value.
+    let (mut sure, mut takes_next): (Vec<&str>, Option<bool>) = (Vec::new(), Some(false));
+    let mut has_ended = false;
+    let mut found = Vec::with_capacity(arguments.len());
+    for (at, word) in arguments.iter().enumerate() {
+        let is_value = takes_next == Some(true) && !is_option(word);
+        let may_be_value = takes_next != Some(false);
+        takes_next = Some(false);
+        if is_value {
+            found.push(Token { value: true, ..Token::default() });
+        } else if !has_ended && is_option(word) {
+            has_ended = word == "--" && !may_be_value;
+            let (mut options, next) = reader.options(word);
+            takes_next = next;
+            let value = arguments.get(at + 1).filter(|_| next != Some(false));
+            options.last_mut().into_iter().for_each(|last| last.next = value.cloned());
+            found.push(Token { options, operand: false, value: may_be_value });
+        } else if let Some(options) = assignment(entry, &sure, word).filter(|_| !has_ended) {
+            found.push(Token { options, operand: false, value: may_be_value });
+        } else {
+            reader.operand(word);
+            if !may_be_value {
+                let is_command = begins_command(entry, &sure);
+                sure.push(word);
+                has_ended |= ends_options(entry, &sure, is_command);
+            }
+            found.push(Token { options: Vec::new(), operand: true, value: may_be_value });
+        }
+    }
+    found
+}
+
+/// Returns whether a word is an option, and not `-` alone.
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+/// Returns a variable that is set in front of a command, or for a build tool, as an option.
+fn assignment(entry: &Program, operands: &[&str], word: &str) -> Option<Vec<Given>> {
+    let in_front = starts_at_once(entry) && operands.is_empty();
+    let (name, value) = word.split_once('=').filter(|_| entry.variables || in_front)?;
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_:+?".contains(letter));
+    is_name.then(|| vec![Given { name: format!("{name}="), attached: Some(value.to_owned()), ..Given::default() }])
+}
+
+/// Returns whether the first operand of a program is the command that it starts (`sudo apt`).
+fn starts_at_once(entry: &Program) -> bool {
+    entry.starts == Some("") && !entry.own_operand && entry.joins_from.is_none()
+}
+
+/// Returns whether the operand behind these is the first word of a command, or of a line, that a program starts.
+pub(super) fn begins_command<T: AsRef<str>>(entry: &Program, operands: &[T]) -> bool {
+    let own = usize::from(entry.own_operand);
+    let is_group = |word: &T| {
+        let groups = entry.container.map_or("", |known| known.groups);
+        [entry.groups, groups].iter().any(|names| programs::contains(names, word.as_ref()))
+    };
+    let begins_at = match (entry.joins_from, entry.starts) {
+        (Some(from), _) => Some(from),
+        (None, Some("")) => Some(own),
+        (None, Some(verbs)) => {
+            let at = operands.iter().position(|word| !is_group(word));
+            at.filter(|at| programs::contains(verbs, operands[*at].as_ref())).map(|at| at + 1 + own)
+        }
+        (None, None) => None,
+    };
+    begins_at == Some(operands.len())
+}
+
+/// Returns whether the options of a program end at the last one of these operands. `is_command`: whether that begins a command.
+fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
+    let end = entry.harmless.map(|known| known.end);
+    match end {
+        Some(OptionsEnd::Operand(count)) => operands.len() >= count,
+        Some(OptionsEnd::Passed(verbs)) => operands.len() == 2 && programs::contains(verbs, operands[0]),
+        // Those of `docker exec` end at the container.
+        _ if entry.container.is_some() => begins_command(entry, operands),
+        // `kubectl` and `npm` take theirs everywhere in front of `--`.
+        Some(OptionsEnd::Dashes) => false,
+        _ => is_command || (entry.interpreter && !entry.subcommands),
+    }
+}
+
+/// Returns the forms of an operand that mean the same: `bob@web` as `web`, and `pod/web` as `web`.
+pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> Vec<&'a str> {
+    let host = word.rsplit_once('@').filter(|_| at == 0 && entry.host_of == Some(""));
+    let name = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
+    [Some(word), host.map(|(_, host)| host), name.map(|(_, name)| name)].into_iter().flatten().collect()
+}
+
+/// Returns the commands of a line for a shell, without quotes, and variables set in front of them. A mark between quotes ends a command, too.
+pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
+    let ends = |letter: char| ";|&()`\n".contains(letter);
+    let is_assignment = |word: &String| word.contains('=') && !word.starts_with(['-', STAR]);
+    let plain = |text: &str| text.replace(['\'', '"', '\\'], "");
+    let words = |part: &str| -> Vec<String> {
+        let words: Vec<String> = part.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect();
+        words.into_iter().skip_while(is_assignment).collect()
+    };
+    line.split(ends).map(words).filter(|words| !words.is_empty()).collect()
+}
+
+/// Returns the words of a rule with each line for a shell split into words.
+pub(super) fn split_line(words: &[String]) -> Vec<String> {
+    words.iter().flat_map(|word| word.split_whitespace()).map(ToOwned::to_owned).collect()
+}
+
+/// Returns the base name of a word that may be a program.
+pub(super) fn program_of(word: &str) -> Cow<'_, str> {
+    match git::split(word) {
+        Some([git, _]) => git.into(),
+        None => base_name(word).into(),
+    }
+}

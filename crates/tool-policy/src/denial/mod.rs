@@ -1,0 +1,194 @@
+//! Denials, with the words and the options of calls apart: one holds if a call has its words, in their order, and all its options, whatever
+//! further options the call has, and wherever they stand.
+
+mod call;
+mod options;
+
+use std::cell::Cell;
+
+use crate::programs::{self, CommandOperands, Program};
+use crate::wildcard::{STAR, Wildcard, loose};
+use call::{Call, begins_command, commands_of, forms, program_of, split_line};
+use options::Needed;
+
+/// Maximum number of places in a call at which a command may begin. A call with more of them is denied.
+const MAX_COMMANDS: usize = 16;
+
+/// A denial of a program, or of a command that one starts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Denial {
+    program: Wildcard,
+    /// Whether that is a star, which may stand for further words.
+    is_any: bool,
+    operands: Vec<Operand>,
+    options: Vec<Needed>,
+    /// Whether a call may have further operands.
+    is_open: bool,
+    /// The denial of the command that the program starts behind these operands.
+    command: Option<Box<Denial>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Operand {
+    words: Wildcard,
+    /// Whether it is a star, which may stand for several words.
+    is_star: bool,
+}
+
+/// The words of a call in the forms that denials read.
+#[derive(Debug, Default)]
+pub(super) struct DeniedCall {
+    calls: Vec<Call>,
+    /// The call of `git` among the words of another program.
+    of_git: Option<Call>,
+}
+
+impl DeniedCall {
+    pub(super) fn read<'a>(forms: impl Iterator<Item = &'a [String]>) -> Self {
+        let calls: Vec<Call> = forms.filter_map(Call::read).collect();
+        let is_git = |word: &String| programs::by_base_name(word).is_git();
+        let of_git = calls.iter().find_map(|call| {
+            let at = call.words.iter().skip(1).position(is_git)?;
+            Call::read(&call.words[at + 1..])
+        });
+        Self { calls, of_git }
+    }
+}
+
+impl Denial {
+    /// Returns what a rule denies. There are two forms if an option of it may have the next word for its value, or none.
+    pub(super) fn of(rule: &Wildcard) -> Vec<Self> {
+        let words = rule.words();
+        let is_open = words.last().is_some_and(|last| last.ends_with(STAR));
+        let words = if words.last().is_some_and(|last| last.trim_matches(STAR).is_empty()) && words.len() > 1 {
+            &words[..words.len() - 1]
+        } else {
+            &words[..]
+        };
+        let read = |takes_next: bool| Self::form(words, is_open, takes_next);
+        let mut forms: Vec<Self> = [read(true), read(false)].into_iter().flatten().collect();
+        forms.dedup();
+        forms
+    }
+
+    /// `takes_next`: whether an option of which nothing is known has the next word for its value.
+    fn form(words: &[String], is_open: bool, takes_next: bool) -> Option<Self> {
+        let call = Call::read(words)?;
+        let entry = programs::named(call.program());
+        let program = Wildcard::words_of(&[call.program().to_owned()]);
+        let is_any = program.matches_everything();
+        let mut denial = Self { program, is_any, operands: Vec::new(), options: Vec::new(), is_open, command: None };
+        let mut operands: Vec<&str> = Vec::new();
+        for (at, token) in call.tokens.iter().enumerate() {
+            let text = call.text(at);
+            let begins = begins_command(entry, &operands);
+            let has_next = call.tokens.get(at + 1).is_some_and(|next| next.value && (takes_next || !next.operand));
+            let is_end = text == "--" && begins;
+            for (index, option) in token.options.iter().enumerate().filter(|_| !is_end) {
+                // Behind a letter in front of others, those are no value in a rule.
+                let is_last = index + 1 == token.options.len();
+                let next = option.next.as_ref().filter(|_| has_next);
+                let value = option.attached.as_ref().filter(|_| is_last).or(next);
+                let value = value.map(|text| Wildcard::words_of(std::slice::from_ref(text)));
+                denial.options.push(Needed { name: option.name.clone(), value, in_front: option.in_front });
+            }
+            if !token.operand || (token.value && takes_next) {
+                continue;
+            }
+            if begins && !text.starts_with(STAR) {
+                let rest = if entry.joins_from.is_some() { split_line(call.from(at)) } else { call.from(at).to_vec() };
+                denial.command = Some(Box::new(Self::form(&rest, is_open, takes_next)?));
+                break;
+            }
+            operands.push(text);
+            let is_star = text.trim_matches(STAR).is_empty() && !text.is_empty();
+            denial.operands.push(Operand { words: Wildcard::words_of(&[text.to_owned()]), is_star });
+        }
+        Some(denial)
+    }
+
+    /// Returns whether it holds for a call in one of its forms.
+    pub(super) fn holds(&self, call: &DeniedCall) -> bool {
+        let commands = Cell::new(0);
+        let of_git = call.of_git.iter().filter(|_| self.is_any);
+        call.calls.iter().chain(of_git).any(|call| self.is_in(call, &commands))
+    }
+
+    fn is_in(&self, call: &Call, commands: &Cell<usize>) -> bool {
+        if !self.program.matches(call.program()) {
+            return false;
+        }
+        let entry = programs::named(call.program());
+        if self.operands.is_empty() && self.options.is_empty() && self.command.is_none() && !self.is_open {
+            return call.tokens.is_empty();
+        }
+        let end = self.operands.len();
+        // The numbers of operands that the words so far may stand for.
+        let mut reached = vec![false; end + 1];
+        reached[0] = true;
+        for (at, token) in call.tokens.iter().enumerate() {
+            if reached[end] && self.is_open && self.command.is_none() {
+                break;
+            }
+            if !token.operand {
+                continue;
+            }
+            if reached[end] && self.has_options(entry, call, at) && self.starts_denied(entry, call, at, commands) {
+                return true;
+            }
+            let before = reached.clone();
+            reached = self.behind(entry, &before, call.text(at));
+            if token.value {
+                reached.iter_mut().zip(before).for_each(|(now, before)| *now |= before);
+            }
+            if !reached.contains(&true) {
+                return false;
+            }
+        }
+        reached[end] && self.command.is_none() && self.has_options(entry, call, call.tokens.len())
+    }
+
+    /// Returns the numbers of operands behind one more word.
+    fn behind(&self, entry: &Program, reached: &[bool], word: &str) -> Vec<bool> {
+        let matches =
+            |at: usize, word: &str| self.operands.get(at).is_some_and(|own| own.words.matches_loosely(&loose(word)));
+        // `pod/web` is `pod web`.
+        let pair = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
+        let mut found = vec![false; reached.len()];
+        found[0] = self.is_any;
+        for at in (0..self.operands.len()).filter(|at| reached[*at]) {
+            let is_it = forms(entry, at, word).into_iter().any(|word| matches(at, word));
+            found[at] |= self.operands[at].is_star;
+            found[at + 1] |= is_it;
+            if pair.is_some_and(|(kind, name)| matches(at, kind) && matches(at + 1, name)) {
+                found[at + 2] = true;
+            }
+        }
+        found
+    }
+
+    /// Returns whether a call gives all options among its first words.
+    fn has_options(&self, entry: &Program, call: &Call, before: usize) -> bool {
+        let subcommand = call.tokens.iter().position(|token| token.operand).map_or("", |at| call.text(at));
+        let given = || call.tokens[..before].iter().flat_map(|token| &token.options);
+        self.options.iter().all(|option| option.is_among(entry, subcommand, given()))
+    }
+
+    /// Returns whether the command that may begin at a word is denied.
+    fn starts_denied(&self, entry: &Program, call: &Call, at: usize, commands: &Cell<usize>) -> bool {
+        let Some(command) = self.command.as_deref() else { return false };
+        let is_line = entry.joins_from.is_some();
+        if !is_line && !command.program.matches(&program_of(call.text(at))) {
+            return false;
+        }
+        commands.set(commands.get() + 1);
+        if commands.get() > MAX_COMMANDS {
+            return true;
+        }
+        let started = match is_line {
+            true => commands_of(&call.from(at).join(" ")),
+            false => vec![call.from(at).to_vec()],
+        };
+        started.iter().filter_map(|words| Call::read(words)).any(|call| command.is_in(&call, commands))
+    }
+}

@@ -1,0 +1,204 @@
+//! Options of a call, as its program may read them.
+
+use std::collections::HashMap;
+
+use crate::choice;
+use crate::programs::{self, ContainerOptions, Program, git, synonyms};
+use crate::wildcard::{STAR, Wildcard};
+
+/// Values by which `docker` and `kubectl` turn a switch off.
+const OFF: [&str; 6] = ["0", "F", "FALSE", "False", "f", "false"];
+
+/// Number of letters in a word of which each may have the rest of the word for its value.
+const LONGEST_CLUSTER: usize = 32;
+
+/// An option that is given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Given {
+    /// A letter, or a long name without its dashes.
+    pub name: String,
+    /// Its value in the same word.
+    pub attached: Option<String>,
+    /// The next word, if that may be its value.
+    pub next: Option<String>,
+    /// Whether it stands in front of the subcommand of `git`, where it means something else.
+    pub in_front: bool,
+}
+
+/// An option that a denial names.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Needed {
+    pub name: String,
+    pub value: Option<Wildcard>,
+    pub in_front: bool,
+}
+
+impl Needed {
+    /// Returns whether one of these options of a call is it. `subcommand`: that of the call.
+    pub fn is_among<'a>(&self, entry: &Program, subcommand: &str, mut given: impl Iterator<Item = &'a Given>) -> bool {
+        // A call may have the same one many times.
+        let mut names: HashMap<&str, bool> = HashMap::new();
+        given.any(|given| {
+            let is_named = || self.is_named(entry, subcommand, &given.name);
+            self.in_front == given.in_front
+                && *names.entry(&given.name).or_insert_with(is_named)
+                && self.has_value_of(entry, given)
+        })
+    }
+
+    fn has_value_of(&self, entry: &Program, given: &Given) -> bool {
+        match &self.value {
+            Some(value) if value.matches_everything() => true,
+            Some(value) => [&given.attached, &given.next].into_iter().flatten().any(|text| value.matches(text)),
+            // A switch that is turned off.
+            None => entry.terminal.is_none() || !given.attached.as_deref().is_some_and(|value| OFF.contains(&value)),
+        }
+    }
+
+    /// Returns whether a name is that of this option, another one for it, or an abbreviation.
+    fn is_named(&self, entry: &Program, subcommand: &str, name: &str) -> bool {
+        if self.name.contains(STAR) {
+            return Wildcard::name(&self.name).matches(name);
+        }
+        let is_letter = |name: &str| name.chars().count() == 1;
+        let choice = |name| choice_of(entry, subcommand, name);
+        let is_abbreviated = || {
+            let long = if is_letter(&self.name) { choice(&self.name) } else { &self.name };
+            entry.is_git() && long.starts_with(name) && !git::has_switch(subcommand, &format!("--{name}"))
+        };
+        self.name == name
+            || ((is_letter(&self.name) || is_letter(name)) && choice(&self.name) == choice(name))
+            || (!is_letter(name) && is_abbreviated())
+    }
+}
+
+/// Returns the name that the tables have for what an option chooses: a long one for a letter, if they know it.
+fn choice_of<'a>(entry: &Program, subcommand: &str, name: &'a str) -> &'a str {
+    if let Some((_, _, names)) = entry.terminal {
+        let mut names = names.split_whitespace();
+        let letter = |letter, long: Option<&'static str>| long.filter(|long| name == letter || name == *long);
+        if let Some(long) = letter("i", names.next()).or_else(|| letter("t", names.next())) {
+            return long;
+        }
+    }
+    let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
+    let mut guarded = options.guarded.iter();
+    if let Some(option) = guarded.find(|option| name.len() == 1 && option.short.contains(name)) {
+        return option.name;
+    }
+    let program = entry.names.first().copied().unwrap_or_default();
+    let full = if entry.is_git() { format!("{program} {subcommand}") } else { program.to_owned() };
+    synonyms::choice(&full, name).unwrap_or(name)
+}
+
+/// Reads the options of a program, one word after the other.
+pub(super) struct Reader {
+    entry: &'static Program,
+    /// The subcommand, once it was read.
+    subcommand: Vec<String>,
+    /// The options of a container, behind a subcommand that has them.
+    container: Option<&'static ContainerOptions>,
+    /// What is known of the options that were read behind the same subcommand.
+    known: HashMap<String, Option<bool>>,
+}
+
+impl Reader {
+    pub fn new(entry: &'static Program) -> Self {
+        Self { entry, subcommand: Vec::new(), container: None, known: HashMap::new() }
+    }
+
+    /// Reads what may be an operand.
+    pub fn operand(&mut self, word: &str) {
+        let makes = |known: &&ContainerOptions| programs::contains(known.subcommands, word);
+        let container = self.container.or_else(|| self.entry.container.filter(makes));
+        if self.subcommand.is_empty() || container.is_some() != self.container.is_some() {
+            self.known.clear();
+        }
+        if self.subcommand.is_empty() {
+            self.subcommand.push(word.to_owned());
+        }
+        self.container = container;
+    }
+
+    /// Returns the options in a word, and whether the next word is the value of the last one. `None`: that is not known.
+    pub fn options(&mut self, word: &str) -> (Vec<Given>, Option<bool>) {
+        let in_front = self.entry.is_git() && self.subcommand.is_empty();
+        let given = |name: &str, value: Option<&str>| Given {
+            name: name.to_owned(),
+            attached: value.map(ToOwned::to_owned),
+            in_front,
+            ..Given::default()
+        };
+        let one_dash = self.entry.options.one_dash();
+        let long = word.strip_prefix("--").or_else(|| word.strip_prefix('-').filter(|_| one_dash));
+        let Some(long) = long.filter(|long| !long.is_empty()) else {
+            return match word {
+                "--" => (vec![given("--", None)], Some(false)),
+                _ => self.letters(word.strip_prefix('-').unwrap_or_default(), given),
+            };
+        };
+        match long.split_once('=') {
+            Some((name, value)) => (vec![given(&self.entry.options.long_name(name), Some(value))], Some(false)),
+            None => (vec![given(&self.entry.options.long_name(long), None)], self.takes_next(word)),
+        }
+    }
+
+    /// Reads a cluster. Behind a letter that is not known, the rest may be its value, or further letters.
+    fn letters(&mut self, letters: &str, given: impl Fn(&str, Option<&str>) -> Given) -> (Vec<Given>, Option<bool>) {
+        let mut found: Vec<Given> = Vec::new();
+        for (at, letter) in letters.char_indices() {
+            let rest = &letters[at + letter.len_utf8()..];
+            let is_known = at > LONGEST_CLUSTER && found.iter().any(|given| given.name.starts_with(letter));
+            if is_known && !rest.is_empty() {
+                continue;
+            }
+            let takes = self.takes_next(&format!("-{letter}"));
+            let is_attached = self.entry.options.attached.contains(letter);
+            let value = rest.strip_prefix('=').unwrap_or(rest);
+            let has_value = !value.is_empty() && (takes != Some(false) || is_attached || rest.starts_with('='));
+            let value = Some(value).filter(|_| has_value && at <= LONGEST_CLUSTER);
+            found.push(given(letter.encode_utf8(&mut [0; 4]), value));
+            if rest.is_empty() {
+                return (found, takes);
+            }
+            // What a star of a rule stands for is open.
+            if takes == Some(true) || is_attached || rest.starts_with(['=', STAR]) {
+                break;
+            }
+        }
+        (found, Some(false))
+    }
+
+    /// Returns whether the word behind an option is its value. `None` if that is not known.
+    fn takes_next(&mut self, option: &str) -> Option<bool> {
+        if let Some(known) = self.known.get(option) {
+            return *known;
+        }
+        let takes = self.find_takes_next(option);
+        self.known.insert(option.to_owned(), takes);
+        takes
+    }
+
+    fn find_takes_next(&self, option: &str) -> Option<bool> {
+        if option[1..].bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(false);
+        }
+        if self.entry.is_git() {
+            let Some(subcommand) = self.subcommand.first() else { return Some(git::takes_next_in_front(option)) };
+            let known = git::takes_next(subcommand, option);
+            return known.or_else(|| choice::takes_next_behind(self.entry, &self.subcommand, option));
+        }
+        match self.container {
+            Some(known) => of_container(known, option),
+            None => choice::takes_next_behind(self.entry, &self.subcommand, option),
+        }
+    }
+}
+
+fn of_container(known: &ContainerOptions, option: &str) -> Option<bool> {
+    let (flags, values) = match option.strip_prefix("--") {
+        Some(long) => (programs::contains(known.own_switches, long), programs::contains(known.own_valued, long)),
+        None => (known.flags.contains(&option[1..]), known.values.contains(&option[1..])),
+    };
+    if values { Some(true) } else { flags.then_some(false) }
+}
