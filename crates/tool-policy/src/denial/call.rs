@@ -66,8 +66,15 @@ fn tokens(entry: &'static Program, arguments: &[String]) -> Vec<Token> {
         } else if !has_ended && is_option(word) {
             has_ended = word == "--" && !may_be_value;
             let (mut options, next) = reader.options(word);
-            takes_next = next;
-            let value = arguments.get(at + 1).filter(|_| next != Some(false));
+            let following = arguments.get(at + 1);
+            takes_next = match next {
+                // Values of `make` are optional numbers.
+                Some(true) if is_optional(entry, &options) && !following.is_some_and(|next| is_number(next)) => None,
+                // If it is a value itself, the next word is none of its own.
+                Some(true) if may_be_value => None,
+                next => next,
+            };
+            let value = following.filter(|_| next != Some(false));
             options.last_mut().into_iter().for_each(|last| last.next = value.cloned());
             found.push(Token { options, operand: false, value: may_be_value });
         } else if let Some(options) = assignment(entry, &sure, word).filter(|_| !has_ended) {
@@ -83,6 +90,16 @@ fn tokens(entry: &'static Program, arguments: &[String]) -> Vec<Token> {
         }
     }
     found
+}
+
+/// Returns whether the value of the last one of these options may be missing.
+fn is_optional(entry: &Program, options: &[Given]) -> bool {
+    let values = entry.harmless.filter(|_| entry.variables).map_or("", |known| known.values);
+    options.last().is_some_and(|last| values.contains(&last.name))
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Returns whether a word is an option, and not `-` alone.
@@ -122,6 +139,11 @@ pub(super) fn begins_command<T: AsRef<str>>(entry: &Program, operands: &[T]) -> 
     begins_at == Some(operands.len())
 }
 
+/// Returns whether a program takes its options everywhere in front of `--`: `kubectl` and `npm` also behind the first words of a command.
+pub(super) fn takes_options_behind(entry: &Program) -> bool {
+    entry.container.is_none() && entry.harmless.is_some_and(|known| known.end == OptionsEnd::Dashes)
+}
+
 /// Returns whether the options of a program end at the last one of these operands. `is_command`: whether that begins a command.
 fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
     let end = entry.harmless.map(|known| known.end);
@@ -130,8 +152,7 @@ fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
         Some(OptionsEnd::Passed(verbs)) => operands.len() == 2 && programs::contains(verbs, operands[0]),
         // Those of `docker exec` end at the container.
         _ if entry.container.is_some() => begins_command(entry, operands),
-        // `kubectl` and `npm` take theirs everywhere in front of `--`.
-        Some(OptionsEnd::Dashes) => false,
+        _ if takes_options_behind(entry) => false,
         _ => is_command || (entry.interpreter && !entry.subcommands),
     }
 }

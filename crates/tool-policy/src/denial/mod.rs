@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use crate::programs::{self, CommandOperands, Program};
 use crate::wildcard::{STAR, Wildcard, loose};
-use call::{Call, begins_command, commands_of, forms, program_of, split_line};
+use call::{Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind};
 use options::Needed;
 
 /// Maximum number of places in a call at which a command may begin. A call with more of them is denied.
@@ -78,12 +78,14 @@ impl Denial {
         let program = Wildcard::words_of(&[call.program().to_owned()]);
         let is_any = program.matches_everything();
         let mut denial = Self { program, is_any, operands: Vec::new(), options: Vec::new(), is_open, command: None };
-        let mut operands: Vec<&str> = Vec::new();
+        let (mut operands, mut has_ended): (Vec<&str>, bool) = (Vec::new(), false);
         for (at, token) in call.tokens.iter().enumerate() {
             let text = call.text(at);
             let begins = begins_command(entry, &operands);
-            let has_next = call.tokens.get(at + 1).is_some_and(|next| next.value && (takes_next || !next.operand));
+            let may_be_more = |next: &Token| next.operand || !next.options.is_empty();
+            let has_next = call.tokens.get(at + 1).is_some_and(|next| next.value && (takes_next || !may_be_more(next)));
             let is_end = text == "--" && begins;
+            has_ended |= is_end;
             for (index, option) in token.options.iter().enumerate().filter(|_| !is_end) {
                 // Behind a letter in front of others, those are no value in a rule.
                 let is_last = index + 1 == token.options.len();
@@ -95,7 +97,7 @@ impl Denial {
             if !token.operand || (token.value && takes_next) {
                 continue;
             }
-            if begins && !text.starts_with(STAR) {
+            if begins && !text.starts_with(STAR) && (has_ended || !takes_options_behind(entry)) {
                 let rest = if entry.joins_from.is_some() { split_line(call.from(at)) } else { call.from(at).to_vec() };
                 denial.command = Some(Box::new(Self::form(&rest, is_open, takes_next)?));
                 break;
@@ -104,6 +106,8 @@ impl Denial {
             let is_star = text.trim_matches(STAR).is_empty() && !text.is_empty();
             denial.operands.push(Operand { words: Wildcard::words_of(&[text.to_owned()]), is_star });
         }
+        // In front of options, too, a star may stand for further words.
+        denial.is_open |= operands.last().is_some_and(|last| last.ends_with(STAR));
         Some(denial)
     }
 
@@ -126,6 +130,7 @@ impl Denial {
         // The numbers of operands that the words so far may stand for.
         let mut reached = vec![false; end + 1];
         reached[0] = true;
+        self.pass_stars(&mut reached);
         for (at, token) in call.tokens.iter().enumerate() {
             if reached[end] && self.is_open && self.command.is_none() {
                 break;
@@ -133,7 +138,7 @@ impl Denial {
             if !token.operand {
                 continue;
             }
-            if reached[end] && self.has_options(entry, call, at) && self.starts_denied(entry, call, at, commands) {
+            if reached[end] && self.starts_denied(entry, call, at, commands) {
                 return true;
             }
             let before = reached.clone();
@@ -141,11 +146,19 @@ impl Denial {
             if token.value {
                 reached.iter_mut().zip(before).for_each(|(now, before)| *now |= before);
             }
+            self.pass_stars(&mut reached);
             if !reached.contains(&true) {
                 return false;
             }
         }
         reached[end] && self.command.is_none() && self.has_options(entry, call, call.tokens.len())
+    }
+
+    /// A star may stand for options only, which are apart.
+    fn pass_stars(&self, reached: &mut [bool]) {
+        for at in (0..self.operands.len()).filter(|at| self.operands[*at].is_star) {
+            reached[at + 1] |= reached[at];
+        }
     }
 
     /// Returns the numbers of operands behind one more word.
@@ -184,6 +197,9 @@ impl Denial {
         commands.set(commands.get() + 1);
         if commands.get() > MAX_COMMANDS {
             return true;
+        }
+        if !self.has_options(entry, call, at) {
+            return false;
         }
         let started = match is_line {
             true => commands_of(&call.from(at).join(" ")),

@@ -268,6 +268,7 @@ fn a_denial_of_kubectl_holds_with_further_options() {
             &["kubectl delete -n dev pod prod"],
         ),
         ("kubectl delete pod web-1", &["kubectl delete pod/web-1 --wait"], &["kubectl delete pod web-2"]),
+        ("kubectl * --namespace prod *", &["kubectl -n prod get pod", "kubectl get -n prod"], &["kubectl get pod"]),
     ]);
 }
 
@@ -421,6 +422,12 @@ fn a_denial_holds_with_further_switches_of_a_program() {
             &["brew -d list", "brew search install"],
         ),
         ("brew services *", &["brew -q services restart x"], &["brew list services"]),
+        (
+            "make deploy *",
+            &["make -j deploy", "make -j 4 deploy", "make CC=x deploy"],
+            &["make -j 4 check", "make -C deploy"],
+        ),
+        ("make CC=x *", &["make -j CC=x", "make check CC=x"], &["make CC=y"]),
         ("rm -rf *", &["rm -r -f x", "rm -fr x", "rm x -rfv"], &["rm -r x", "rm -f x"]),
         ("mytool deploy *", &["mytool --project x deploy", "mytool -v deploy y"], &["mytool show deploy"]),
     ]);
