@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::choice;
-use crate::programs::{self, ContainerOptions, Program, git, synonyms};
+use crate::programs::{self, ContainerOptions, FetchOptions, Program, Syntax, git, synonyms};
 use crate::wildcard::{STAR, Wildcard};
 
 /// Values by which `docker` and `kubectl` turn a switch off.
@@ -80,6 +80,9 @@ fn choice_of<'a>(entry: &Program, subcommand: &str, name: &'a str) -> &'a str {
         if let Some(long) = letter("i", names.next()).or_else(|| letter("t", names.next())) {
             return long;
         }
+    }
+    if let Syntax::Fetch(known) = entry.syntax {
+        return known.names.iter().find(|(letter, _)| *letter == name).map_or(name, |(_, long)| *long);
     }
     let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
     let mut guarded = options.guarded.iter();
@@ -183,6 +186,9 @@ impl Reader {
         if option[1..].bytes().all(|byte| byte.is_ascii_digit()) {
             return Some(false);
         }
+        if let Syntax::Fetch(known) = self.entry.syntax {
+            return of_fetch(known, option);
+        }
         if self.entry.is_git() {
             let Some(subcommand) = self.subcommand.first() else { return Some(git::takes_next_in_front(option)) };
             let known = git::takes_next(subcommand, option);
@@ -193,6 +199,14 @@ impl Reader {
             None => choice::takes_next_behind(self.entry, &self.subcommand, option),
         }
     }
+}
+
+fn of_fetch(known: &FetchOptions, option: &str) -> Option<bool> {
+    let (flags, values) = match option.strip_prefix("--") {
+        Some(long) => (programs::contains(known.long, long), programs::contains(known.long_values, long)),
+        None => (known.flags.contains(&option[1..]), known.values.contains(&option[1..])),
+    };
+    if values { Some(true) } else { flags.then_some(false) }
 }
 
 fn of_container(known: &ContainerOptions, option: &str) -> Option<bool> {
