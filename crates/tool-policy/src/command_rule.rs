@@ -636,7 +636,9 @@ impl CommandRule {
             given.retain(|option| option.effect != Effect::Reorders);
         }
         let entry = self.program().map(programs::by_base_name);
-        if !entry.is_some_and(|entry| further::names_operand(entry, self.arguments())) {
+        let names =
+            |entry| further::names_operand(entry, self.arguments()) || further::names_part(entry, self.arguments());
+        if !entry.is_some_and(names) {
             given.retain(|option| option.effect != Effect::Adds);
         }
         let is_simulated = self.program().is_some_and(|program| restraints::is_simulated(program, self.arguments()));

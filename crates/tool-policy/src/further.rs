@@ -109,6 +109,11 @@ pub(super) fn names_operand(program: &Program, rule: &[String]) -> bool {
     at.is_some_and(|at| is_named(&own[at + 1..]))
 }
 
+/// Returns whether a rule has a star within an operand (`npm run build-*`).
+pub(super) fn names_part(program: &Program, rule: &[String]) -> bool {
+    choice::operands(program, rule).any(|word| word.contains(STAR) && !word.trim_matches(STAR).is_empty())
+}
+
 /// Returns whether operands name something.
 fn is_named(operands: &[&String]) -> bool {
     operands.iter().any(|word| !word.starts_with(STAR))

@@ -1,5 +1,6 @@
 //! Options for which a star stands: of a powerful program only those that the table knows as harmless. A rule must spell every other one.
 
+use crate::choice;
 use crate::containers;
 use crate::operands::ADDRESS;
 use crate::options::{GivenOption, before_line};
@@ -39,8 +40,11 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     let mut found = Reader { end: OptionsEnd::Nowhere, operands: None, ..reader }.options(front);
     found.extend(Reader { within: within(known, rest), operands: operands(known, rest), ..reader }.options(rest));
     found.extend(behind_dashes(known, own));
-    let adding_to = if known.adding_to.is_empty() { program.alike } else { known.adding_to };
-    if !own.iter().any(|word| programs::contains(adding_to, word)) {
+    let is_added_to = match known.adding_but_to {
+        Some(showing) => choice::operands(program, own).next().is_some_and(|verb| !programs::contains(showing, verb)),
+        None => own.iter().any(|word| programs::contains(program.alike, word)),
+    };
+    if !is_added_to {
         found.retain(|option| option.effect != Effect::Adds);
     }
     if program.interpreter {

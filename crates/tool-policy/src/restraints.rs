@@ -85,6 +85,7 @@ const BESIDE: &[(&str, &str, Names)] = &[
     ("gmake", "jknsw0123456789", "--jobs --keep-going"),
     ("make", "jknsw0123456789", "--jobs --keep-going"),
     ("kubectl", "Rflno", "--filename --namespace --output --recursive --selector --server-side --validate"),
+    ("oc", "Rflno", "--filename --namespace --output --recursive --selector --server-side --validate"),
     ("npm", "", "--omit"),
     ("patch", "dip", "--directory --input --strip"),
     ("rsync", "ahinrtuvz", "--archive --compress --human-readable --itemize-changes --recursive --stats"),

@@ -374,6 +374,9 @@ const OF_PIPX: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", ..A
 const PROJECTS: Names = "-include-workspace-root -recursive -w -workspace -workspaces --include-workspace-root --recursive --workspace \
     --workspaces";
 
+/// Subcommands that only show something.
+const SHOWING: Names = "audit bin explain find fund help home info la list ll ls outdated ping prefix query root s search se show v view why";
+
 /// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: HarmlessOptions = HarmlessOptions {
     flags: "DEdhqsvwy",
@@ -383,6 +386,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
     within: &[(MODULES, "S", "no-progress save save-prod")],
     adding: PROJECTS,
+    adding_but_to: Some(SHOWING),
     bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \
         no-audit no-bin-links no-color no-fund no-package-lock no-save offline package-lock-only prefer-offline production quiet save save-bundle \
         save-dev save-exact save-optional save-peer save-prod silent strict-peer-deps verbose version workspaces yes",

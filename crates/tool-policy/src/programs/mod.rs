@@ -426,8 +426,9 @@ pub(crate) struct HarmlessOptions {
     /// Options among them that bring further packages, or others under the same name, or lead to another project or namespace. A rule that names
     /// something must spell them.
     pub adding: Names,
-    /// The subcommands behind which they do so. Empty: those of [`Program::alike`].
-    pub adding_to: Names,
+    /// Subcommands behind which they do not, since they only show something, of a program of which they do so behind every other one. `None`:
+    /// they do so behind those of [`Program::alike`] alone.
+    pub adding_but_to: Option<Names>,
     /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
     pub behind: Option<(Names, Names)>,
     /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
@@ -538,7 +539,7 @@ impl HarmlessOptions {
         bare: "",
         reordering: "",
         adding: "",
-        adding_to: "",
+        adding_but_to: None,
         behind: None,
         unordered: "",
     };

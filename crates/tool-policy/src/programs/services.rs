@@ -8,7 +8,7 @@ use super::{
 /// The subcommands of `docker` that do the same with each operand. What shows a container, a secret or what they print shows it of each.
 macro_rules! alike {
     () => {
-        "checkpoint cleanup compose-build compose-create compose-logs compose-top connect demote disable disconnect down enable \
+        "checkpoint cleanup compose-build compose-create compose-logs compose-ps compose-top connect demote disable disconnect down enable \
             imagetools-create init inspect kill manifest-create mount node-ps pause promote pull push remove restart restore rm rmi rollback save scale \
             service-logs service-ps start stats stop umount unmount unpause untag up update upgrade wait"
     };
@@ -170,7 +170,21 @@ pub(super) const TABLE: &[Program] = &[
         doing_more: &[("delete", "-A --all --all-namespaces")],
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,
-        ..closed(Class::Runs, &["kubectl"], &KUBECTL)
+        ..closed(Class::Runs, &["kubectl", "oc"], &KUBECTL)
+    },
+    // Their own programs of that name.
+    Program { starts: Some(""), ..closed(Class::Runs, &["k3s", "microk8s"], &STARTER) },
+    Program {
+        subcommands: true,
+        groups: "dependency get plugin registry repo search show",
+        alike: "del delete un uninstall",
+        unlike: "create dependency env get history install lint list ls package pull push rollback status template test upgrade verify \
+            version",
+        options: Options {
+            valued: "history-max kube-context kubeconfig max namespace output repo revision set set-file set-string timeout values",
+            ..Options::new(&[], "fno")
+        },
+        ..closed(Class::Runs, &["helm"], &HELM)
     },
     Program {
         subcommands: true,
@@ -284,8 +298,27 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
         ignore-not-found local no-headers now overwrite previous quiet record recursive server-side show-kind show-labels \
         show-managed-fields timestamps validate wait warnings-as-errors watch watch-only",
     adding: "-n --namespace",
-    adding_to: "delete",
+    adding_but_to: Some(
+        "api-resources api-versions auth cluster-info config describe diff events explain get kustomize logs options top version wait",
+    ),
     end: OptionsEnd::Dashes,
+    ..HarmlessOptions::NONE
+};
+
+const STARTER: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Operand(1), ..HarmlessOptions::NONE };
+
+/// Every other option may lead to another cluster or chart, set a value of it, or run a program.
+const HELM: HarmlessOptions = HarmlessOptions {
+    flags: "aAhq",
+    values: "no",
+    clusters: true,
+    long: "all all-namespaces atomic cleanup-on-fail debug description dry-run help history-max max namespace no-headers output short \
+        timeout wait wait-for-jobs",
+    bare: "all all-namespaces atomic cleanup-on-fail create-namespace debug devel dry-run force help install keep-history no-headers no-hooks \
+        reset-values reuse-values short wait wait-for-jobs",
+    adding: "-A -n --all-namespaces --namespace",
+    adding_but_to: Some("env get history lint list ls search show status template version"),
+    end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
 

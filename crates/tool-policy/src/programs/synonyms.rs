@@ -141,7 +141,7 @@ const TABLE: &[(Names, Names)] = &[
     ),
     ("docker-compose", "f=file p=project-name"),
     (
-        "kubectl",
+        "kubectl oc",
         "A=namespace L=label-columns all-namespaces=namespace c=container f=filename k=filename kustomize=filename l=selector \
          n=namespace o=output p=patch patch-file=patch previous=patch s=server w=watch watch-only=watch",
     ),

@@ -125,8 +125,12 @@ fn options_that_lead_elsewhere_must_be_spelled() {
         ),
         (
             "kubectl patch deploy web -p x *",
-            &["kubectl patch deploy web -p x -n a"],
-            &["kubectl patch deploy web -p x --patch y", "kubectl patch deploy web -p x --patch-file=y"],
+            &["kubectl patch deploy web -p x --type=merge"],
+            &[
+                "kubectl patch deploy web -p x -n a",
+                "kubectl patch deploy web -p x --patch y",
+                "kubectl patch deploy web -p x --patch-file=y",
+            ],
         ),
         (
             "cargo publish -p a *",
@@ -765,6 +769,7 @@ fn each_letter_with_a_value_is_known_by_its_long_name() {
     /// Letters without a long name, or with the same one.
     const ALONE: &[(&str, &str)] = &[
         ("kubectl", "v"),
+        ("oc", "v"),
         ("pytest", "kmr"),
         ("screen", "ehpSTt"),
         ("ssh-keygen", "abCEfFmNPt"),

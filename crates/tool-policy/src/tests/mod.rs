@@ -16,6 +16,7 @@ mod layers;
 mod locations;
 mod operands;
 mod packages;
+mod places;
 mod positions;
 mod properties;
 mod refusals;
