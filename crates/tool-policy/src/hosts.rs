@@ -261,7 +261,11 @@ pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]
         CommandOperands::Names => last.ends_with(STAR),
         _ => false,
     };
-    let is_number = |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    /// Kinds of keys of `ssh-keyscan`.
+    const KEYS: programs::Names = "dsa ecdsa ecdsa-sk ed25519 ed25519-sk rsa";
+    let is_value = |word: &&String| {
+        programs::contains(KEYS, word) || word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
     let takes_options = !program.options.values.is_empty();
     let behind = call.get(rule.len()..).filter(|_| ends_within);
     let mut words = behind.unwrap_or_default().iter().peekable();
@@ -271,7 +275,7 @@ pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]
     while let Some(word) = words.next() {
         let is_option = takes_options && word.starts_with('-') && word != "--";
         let lacks_value =
-            word.len() == 2 && program.options.takes_next(word) && words.next_if(|next| is_number(next)).is_none();
+            word.len() == 2 && program.options.takes_next(word) && words.next_if(|next| is_value(next)).is_none();
         if !is_option || lacks_value {
             return Some(word);
         }
@@ -279,14 +283,15 @@ pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]
     None
 }
 
-/// Returns whether a word of `dig` says what it asks, and of whom or about what no more: `MX`, `+short`, `+time=2`.
+/// Returns whether a word of `dig` says what it asks, and of whom or about what no more: `MX`, `-t MX`, `+short`, `+time=2`.
 fn is_question(word: &str) -> bool {
     const KINDS: programs::Names =
-        "a aaaa any caa cname dnskey ds https in mx naptr ns nsec ptr rrsig soa srv sshfp svcb tlsa txt";
+        "a aaaa any caa ch cname dnskey ds https in mx naptr ns nsec ptr rrsig soa srv sshfp svcb tlsa txt";
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     match word.strip_prefix('+') {
         Some(flag) => flag.split_once('=').is_none_or(|(_, value)| is_number(value)),
-        None => programs::contains(KINDS, &word.to_ascii_lowercase()),
+        None if ["-4", "-6", "-t"].contains(&word) => true,
+        None => programs::contains(KINDS, &word.strip_prefix("-t").unwrap_or(word).to_ascii_lowercase()),
     }
 }
 
@@ -374,6 +379,8 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
         CommandOperands::Remote if is_head => Text::Name("/"),
         CommandOperands::Fetched if is_head => Text::Name(""),
         CommandOperands::Fetched if before.contains("://") => Text::Name(OF_ADDRESS),
+        // `mongodb://h/*`: what follows a `?` may be a further host.
+        CommandOperands::Hosts if before.contains("://") => Text::PlainWithout("@"),
         // `docker pull registry*/acme/x`
         CommandOperands::Contexts if is_head && behind.contains('/') => of_name(before, behind),
         CommandOperands::Contexts if is_head => Text::Name(if behind.is_empty() { ":" } else { "" }),

@@ -40,8 +40,8 @@ pub(super) const TABLE: &[Program] = &[
     asks(&["ping", "ping6"], "ciswW"),
     Program { host_options: "-h --host", ..asks(&["whois"], "") },
     // A file of hosts.
-    Program { helpers: &["mtr-packet"], options: Options::new(&[steers("F", "filename")], ""), ..asks(&["mtr"], "") },
-    Program { options: Options::new(&[steers("f", "f")], "fpT"), ..asks(&["ssh-keyscan"], "") },
+    Program { helpers: &["mtr-packet"], options: Options::new(&[steers("F", "filename")], "F"), ..asks(&["mtr"], "") },
+    Program { options: Options::new(&[steers("f", "f")], "fptT"), ..asks(&["ssh-keyscan"], "") },
 ];
 
 /// Options of one program, with those that go no further than a plain request.

@@ -96,6 +96,7 @@ const SMBCLIENT: HarmlessOptions = HarmlessOptions {
     long: "grepable no-pass quiet",
     switches: "grepable no-pass quiet",
     operands: &[("", 1)],
+    gives_operand: "-L --list",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };
@@ -115,8 +116,10 @@ const MONGOSH: HarmlessOptions = HarmlessOptions {
 /// Another option runs a script, writes a file, reads hosts from one, or sends by way of others.
 const NMAP: HarmlessOptions = HarmlessOptions {
     values: "p",
-    long: "4 6 F Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv",
-    switches: "4 6 F Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv",
+    long: "4 6 F O Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv vvv",
+    // `-p80`
+    begin: "p0 p1 p2 p3 p4 p5 p6 p7 p8 p9 p-",
+    switches: "4 6 F O Pn T0 T1 T2 T3 T4 T5 n open r reason sS sT sU sV sn v vv vvv",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
 };

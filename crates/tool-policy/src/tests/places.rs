@@ -86,3 +86,59 @@ fn no_star_of_kubectl_changes_something_in_another_namespace() {
         ("docker compose ps web-*", &["docker compose ps web-1 web-2"], &["docker compose ps web-1 db"]),
     ]);
 }
+
+#[test]
+fn no_star_in_an_address_names_a_further_host() {
+    families(&[
+        (
+            "mongosh mongodb://db/*",
+            &["mongosh mongodb://db/app", "mongosh mongodb://db/app-1"],
+            &["mongosh mongodb://db/app?proxyHost=evil", "mongosh mongodb://db/@evil/app"],
+        ),
+        ("smbclient -L srv-*", &["smbclient -L srv-1", "smbclient -L srv-1 -N"], &["smbclient -L srv-1 evil"]),
+    ]);
+}
+
+#[test]
+fn a_star_in_a_host_leaves_open_what_it_is_asked() {
+    families(&[
+        (
+            "nmap web-*",
+            &[
+                "nmap web-1 -p80",
+                "nmap web-1 -p1-65535",
+                "nmap web-1 -p-",
+                "nmap web-1 -p 80",
+                "nmap web-1 -O",
+                "nmap web-1 -vvv",
+            ],
+            &[
+                "nmap web-1 -p80 evil",
+                "nmap web-1 -proxies=http://evil",
+                "nmap web-1 -privileged",
+                "nmap web-1 -p80 -iL x",
+            ],
+        ),
+        (
+            "dig web-*",
+            &["dig web-1 -t any", "dig web-1 -tMX", "dig web-1 -4", "dig web-1 CH"],
+            &[
+                "dig web-1 -t evil",
+                "dig web-1 -tevil",
+                "dig web-1 -t any evil",
+                "dig web-1 -x 1.2.3.4",
+                "dig web-1 @evil",
+            ],
+        ),
+        (
+            "ssh-keyscan web-*",
+            &["ssh-keyscan web-1 -t rsa", "ssh-keyscan web-1 -p 22"],
+            &["ssh-keyscan web-1 -t rsa evil", "ssh-keyscan web-1 rsa", "ssh-keyscan web-1 -f x"],
+        ),
+        (
+            "mtr web-*",
+            &["mtr web-1 -r", "mtr web-1 --report"],
+            &["mtr web-1 -r evil", "mtr web-1 -F x", "mtr web-1 evil"],
+        ),
+    ]);
+}
