@@ -158,10 +158,10 @@ fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
 }
 
 /// Returns the forms of an operand that mean the same: `bob@web` as `web`, and `pod/web` as `web`.
-pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> Vec<&'a str> {
+pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Iterator<Item = &'a str> {
     let host = word.rsplit_once('@').filter(|_| at == 0 && entry.host_of == Some(""));
     let name = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
-    [Some(word), host.map(|(_, host)| host), name.map(|(_, name)| name)].into_iter().flatten().collect()
+    [Some(word), host.map(|(_, host)| host), name.map(|(_, name)| name)].into_iter().flatten()
 }
 
 /// Returns the commands of a line for a shell, without quotes, and variables set in front of them. A mark between quotes ends a command, too.

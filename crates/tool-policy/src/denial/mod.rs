@@ -6,7 +6,7 @@ mod options;
 
 use std::cell::Cell;
 
-use crate::programs::{self, CommandOperands, Program};
+use crate::programs::{self, Class, CommandOperands, Program};
 use crate::wildcard::{STAR, Wildcard, loose};
 use call::{Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind};
 use options::Needed;
@@ -128,7 +128,7 @@ impl Denial {
         }
         let end = self.operands.len();
         // The numbers of operands that the words so far may stand for.
-        let mut reached = vec![false; end + 1];
+        let (mut reached, mut next) = (vec![false; end + 1], vec![false; end + 1]);
         reached[0] = true;
         self.pass_stars(&mut reached);
         for (at, token) in call.tokens.iter().enumerate() {
@@ -141,12 +141,13 @@ impl Denial {
             if reached[end] && self.starts_denied(entry, call, at, commands) {
                 return true;
             }
-            let before = reached.clone();
-            reached = self.behind(entry, &before, call.text(at));
-            if token.value {
-                reached.iter_mut().zip(before).for_each(|(now, before)| *now |= before);
+            match token.value {
+                true => next.copy_from_slice(&reached),
+                false => next.fill(false),
             }
-            self.pass_stars(&mut reached);
+            self.add_behind(entry, &reached, call.text(at), &mut next);
+            self.pass_stars(&mut next);
+            std::mem::swap(&mut reached, &mut next);
             if !reached.contains(&true) {
                 return false;
             }
@@ -161,23 +162,25 @@ impl Denial {
         }
     }
 
-    /// Returns the numbers of operands behind one more word.
-    fn behind(&self, entry: &Program, reached: &[bool], word: &str) -> Vec<bool> {
-        let matches =
-            |at: usize, word: &str| self.operands.get(at).is_some_and(|own| own.words.matches_loosely(&loose(word)));
+    /// Adds the numbers of operands behind one more word.
+    fn add_behind(&self, entry: &Program, reached: &[bool], word: &str, found: &mut [bool]) {
+        let matches = |at: usize, word: &str| {
+            let own = self.operands.get(at).map(|own| &own.words);
+            own.is_some_and(|own| match word.contains(char::is_whitespace) {
+                true => own.matches_loosely(&loose(word)),
+                false => own.matches_loosely(word),
+            })
+        };
         // `pod/web` is `pod web`.
         let pair = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
-        let mut found = vec![false; reached.len()];
-        found[0] = self.is_any;
+        found[0] |= self.is_any;
         for at in (0..self.operands.len()).filter(|at| reached[*at]) {
-            let is_it = forms(entry, at, word).into_iter().any(|word| matches(at, word));
             found[at] |= self.operands[at].is_star;
-            found[at + 1] |= is_it;
+            found[at + 1] |= forms(entry, at, word).any(|word| matches(at, word));
             if pair.is_some_and(|(kind, name)| matches(at, kind) && matches(at + 1, name)) {
                 found[at + 2] = true;
             }
         }
-        found
     }
 
     /// Returns whether a call gives all options among its first words.
@@ -187,12 +190,21 @@ impl Denial {
         self.options.iter().all(|option| option.is_among(entry, subcommand, given()))
     }
 
+    /// Returns whether the command of a wrapper is denied that may begin at one of the words from an index on.
+    fn starts_denied_behind(&self, entry: &Program, call: &Call, from: usize, commands: &Cell<usize>) -> bool {
+        let Some(command) = self.command.as_deref() else { return false };
+        let mut places = (from..call.tokens.len()).filter(|at| command.program.matches(&program_of(call.text(*at))));
+        places.any(|at| self.starts_denied(entry, call, at, commands))
+    }
+
     /// Returns whether the command that may begin at a word is denied.
     fn starts_denied(&self, entry: &Program, call: &Call, at: usize, commands: &Cell<usize>) -> bool {
         let Some(command) = self.command.as_deref() else { return false };
         let is_line = entry.joins_from.is_some();
         if !is_line && !command.program.matches(&program_of(call.text(at))) {
-            return false;
+            // `sudo env A=b apt install x`
+            let starts_more = programs::by_base_name(call.text(at)).class == Class::Wrapper;
+            return starts_more && self.starts_denied_behind(entry, call, at + 1, commands);
         }
         commands.set(commands.get() + 1);
         if commands.get() > MAX_COMMANDS {

@@ -384,6 +384,7 @@ fn a_denial_of_a_command_behind_sudo_holds_with_options_of_both() {
                 &[&format!("sudo {option} apt install x"), &format!("sudo {option} apt -y install x")],
                 &[&format!("sudo {option} apt list x"), &format!("sudo {option} dpkg apt install x")],
             ),
+            ("sudo rm *", &[&format!("sudo {option} env A=b nice rm x")], &[&format!("sudo {option} env ls rm.txt")]),
             ("sudo reboot", &[&format!("sudo {option} reboot")], &[]),
         ]);
     }
