@@ -41,7 +41,12 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     found.extend(Reader { within: within(known, rest), operands: operands(known, rest), ..reader }.options(rest));
     found.extend(behind_dashes(known, own));
     let is_added_to = match known.adding_but_to {
-        Some(showing) => choice::operands(program, own).next().is_some_and(|verb| !programs::contains(showing, verb)),
+        Some(showing) => {
+            let verbs: Vec<&str> = choice::operands(program, own).map(String::as_str).take(2).collect();
+            let shows =
+                |verb: &&str| programs::contains(showing, verb) || programs::contains(showing, &verbs.join("-"));
+            verbs.first().is_some_and(|verb| !shows(verb))
+        }
         None => own.iter().any(|word| programs::contains(program.alike, word)),
     };
     if !is_added_to {

@@ -286,12 +286,18 @@ pub(super) fn further<'a>(program: &Program, rule: &[String], call: &'a [String]
 /// Returns whether a word of `dig` says what it asks, and of whom or about what no more: `MX`, `-t MX`, `+short`, `+time=2`.
 fn is_question(word: &str) -> bool {
     const KINDS: programs::Names =
-        "a aaaa any caa ch cname dnskey ds https in mx naptr ns nsec ptr rrsig soa srv sshfp svcb tlsa txt";
+        "a aaaa any axfr caa ch cname dnskey ds https in mx naptr ns nsec ptr rrsig soa srv sshfp svcb tlsa txt";
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+    // `+subnet=1.2.3.4/24`
+    let is_network = |value: &str| value.chars().all(|letter| letter.is_ascii_hexdigit() || ".:/".contains(letter));
+    let lower = word.to_ascii_lowercase();
+    let kind = lower.strip_prefix("-t").unwrap_or(&lower);
     match word.strip_prefix('+') {
-        Some(flag) => flag.split_once('=').is_none_or(|(_, value)| is_number(value)),
+        Some(flag) => {
+            flag.split_once('=').is_none_or(|(name, value)| is_number(value) || (name == "subnet" && is_network(value)))
+        }
         None if ["-4", "-6", "-t"].contains(&word) => true,
-        None => programs::contains(KINDS, &word.strip_prefix("-t").unwrap_or(word).to_ascii_lowercase()),
+        None => programs::contains(KINDS, kind) || kind.strip_prefix("type").is_some_and(is_number),
     }
 }
 

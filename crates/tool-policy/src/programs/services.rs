@@ -299,7 +299,8 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
         show-managed-fields timestamps validate wait warnings-as-errors watch watch-only",
     adding: "-n --namespace",
     adding_but_to: Some(
-        "api-resources api-versions auth cluster-info config describe diff events explain get kustomize logs options top version wait",
+        "api-resources api-versions auth cluster-info config describe diff events explain get kustomize logs options \
+         rollout-history rollout-status top version wait",
     ),
     end: OptionsEnd::Dashes,
     ..HarmlessOptions::NONE
@@ -307,16 +308,23 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
 
 const STARTER: HarmlessOptions = HarmlessOptions { end: OptionsEnd::Operand(1), ..HarmlessOptions::NONE };
 
-/// Every other option may lead to another cluster or chart, set a value of it, or run a program.
+/// Every other option may lead to another cluster or to charts from elsewhere, or run a program.
 const HELM: HarmlessOptions = HarmlessOptions {
-    flags: "aAhq",
-    values: "no",
+    flags: "aAhiq",
+    values: "fno",
     clusters: true,
     long: "all all-namespaces atomic cleanup-on-fail debug description dry-run help history-max max namespace no-headers output short \
         timeout wait wait-for-jobs",
     bare: "all all-namespaces atomic cleanup-on-fail create-namespace debug devel dry-run force help install keep-history no-headers no-hooks \
         reset-values reuse-values short wait wait-for-jobs",
-    adding: "-A -n --all-namespaces --namespace",
+    within: &[(
+        "install template upgrade",
+        "",
+        "create-namespace dependency-update devel force generate-name install no-hooks reset-values reuse-values set set-file set-string \
+         values version",
+    )],
+    // Other values are another release.
+    adding: "-A -f -n --all-namespaces --namespace --set --set-file --set-string --values",
     adding_but_to: Some("env get history lint list ls search show status template version"),
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE

@@ -80,8 +80,23 @@ fn no_star_of_kubectl_changes_something_in_another_namespace() {
         ("helm list *", &["helm list -A", "helm list -n prod"], &["helm list --kubeconfig=x"]),
         (
             "helm upgrade web acme/x *",
-            &["helm upgrade web acme/x --atomic"],
-            &["helm upgrade web acme/x --post-renderer=x", "helm upgrade web acme/x -f x"],
+            &["helm upgrade web acme/x --atomic", "helm upgrade web acme/x --install --set a=b"],
+            &["helm upgrade web acme/x --post-renderer=x", "helm upgrade web acme/x --repo=https://evil"],
+        ),
+        (
+            "helm upgrade web-* acme/x",
+            &["helm upgrade web-1 acme/x"],
+            &["helm upgrade web-1 acme/x -f x", "helm upgrade web-1 acme/x -n prod"],
+        ),
+        (
+            "helm upgrade *",
+            &["helm upgrade web acme/x -n prod --install -f values.yaml"],
+            &["helm upgrade web --kubeconfig=x"],
+        ),
+        (
+            "kubectl rollout status deploy/web-*",
+            &["kubectl rollout status deploy/web-1 -n prod"],
+            &["kubectl rollout status deploy/web-1 --context=x"],
         ),
         ("docker compose ps web-*", &["docker compose ps web-1 web-2"], &["docker compose ps web-1 db"]),
     ]);
@@ -121,9 +136,19 @@ fn a_star_in_a_host_leaves_open_what_it_is_asked() {
         ),
         (
             "dig web-*",
-            &["dig web-1 -t any", "dig web-1 -tMX", "dig web-1 -4", "dig web-1 CH"],
+            &[
+                "dig web-1 -t any",
+                "dig web-1 -tMX",
+                "dig web-1 -4",
+                "dig web-1 CH",
+                "dig web-1 AXFR",
+                "dig web-1 TYPE65",
+                "dig web-1 +subnet=1.2.3.4/24",
+            ],
             &[
                 "dig web-1 -t evil",
+                "dig web-1 typex",
+                "dig web-1 +subnet=evil",
                 "dig web-1 -tevil",
                 "dig web-1 -t any evil",
                 "dig web-1 -x 1.2.3.4",
