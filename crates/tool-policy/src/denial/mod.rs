@@ -14,6 +14,9 @@ use options::Needed;
 /// Maximum number of places in a call at which a command may begin. A call with more of them is denied.
 const MAX_COMMANDS: usize = 16;
 
+/// Maximum number of commands in a rule of which one starts the next (`ssh web sudo docker exec db rm`).
+const MAX_NESTED: usize = 8;
+
 /// A denial of a program, or of a command that one starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Denial {
@@ -33,6 +36,8 @@ struct Operand {
     words: Wildcard,
     /// Whether it is a star, which may stand for several words.
     is_star: bool,
+    /// Whether it ends in a star, which may stand for words behind its own.
+    is_open: bool,
 }
 
 /// The words of a call in the forms that denials read.
@@ -65,14 +70,14 @@ impl Denial {
         } else {
             &words[..]
         };
-        let read = |takes_next: bool| Self::form(words, is_open, takes_next);
+        let read = |takes_next: bool| Self::form(words, is_open, takes_next, MAX_NESTED);
         let mut forms: Vec<Self> = [read(true), read(false)].into_iter().flatten().collect();
         forms.dedup();
         forms
     }
 
-    /// `takes_next`: whether an option of which nothing is known has the next word for its value.
-    fn form(words: &[String], is_open: bool, takes_next: bool) -> Option<Self> {
+    /// `takes_next`: whether an option of which nothing is known has the next word for its value. `nested`: the number of commands that may follow.
+    fn form(words: &[String], is_open: bool, takes_next: bool, nested: usize) -> Option<Self> {
         let call = Call::read(words)?;
         let entry = programs::named(call.program());
         let program = Wildcard::words_of(&[call.program().to_owned()]);
@@ -97,14 +102,16 @@ impl Denial {
             if !token.operand || (token.value && takes_next) {
                 continue;
             }
-            if begins && !text.starts_with(STAR) && (has_ended || !takes_options_behind(entry)) {
+            let may_begin = begins && nested > 0 && !text.starts_with(STAR);
+            if may_begin && (has_ended || !takes_options_behind(entry)) {
                 let rest = if entry.joins_from.is_some() { split_line(call.from(at)) } else { call.from(at).to_vec() };
-                denial.command = Some(Box::new(Self::form(&rest, is_open, takes_next)?));
+                denial.command = Some(Box::new(Self::form(&rest, is_open, takes_next, nested - 1)?));
                 break;
             }
             operands.push(text);
             let is_star = text.trim_matches(STAR).is_empty() && !text.is_empty();
-            denial.operands.push(Operand { words: Wildcard::words_of(&[text.to_owned()]), is_star });
+            let words = Wildcard::words_of(&[text.to_owned()]);
+            denial.operands.push(Operand { words, is_star, is_open: text.ends_with(STAR) });
         }
         // In front of options, too, a star may stand for further words.
         denial.is_open |= operands.last().is_some_and(|last| last.ends_with(STAR));
@@ -174,6 +181,9 @@ impl Denial {
         // `pod/web` is `pod web`.
         let pair = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
         found[0] |= self.is_any;
+        // What stands in front of a command is no part of it.
+        let is_open = |at: usize| self.operands[at].is_open && self.command.is_none();
+        (0..self.operands.len()).filter(|at| reached[at + 1] && is_open(*at)).for_each(|at| found[at + 1] = true);
         for at in (0..self.operands.len()).filter(|at| reached[*at]) {
             found[at] |= self.operands[at].is_star;
             found[at + 1] |= forms(entry, at, word).any(|word| matches(at, word));

@@ -268,6 +268,11 @@ fn a_denial_of_kubectl_holds_with_further_options() {
             &["kubectl delete -n dev pod prod"],
         ),
         ("kubectl delete pod web-1", &["kubectl delete pod/web-1 --wait"], &["kubectl delete pod web-2"]),
+        (
+            "kubectl delete pod web-* --namespace prod",
+            &["kubectl delete -n prod pod web-1 db --wait"],
+            &["kubectl delete -n prod pod db web-1"],
+        ),
         ("kubectl * --namespace prod *", &["kubectl -n prod get pod", "kubectl get -n prod"], &["kubectl get pod"]),
     ]);
 }
@@ -461,5 +466,7 @@ fn a_denial_reads_long_calls_in_little_time() {
         let argv: Vec<String> = words.map(ToOwned::to_owned).collect();
         hostile::quickly(&policy, &argv);
     }
+    let nested = format!("{}rm x", "sudo ".repeat(100));
+    denies(&denying(&[&format!("Bash({nested})")]), &[&nested]);
     hostile::quickly(&policy, &["git".to_owned(), "push".to_owned(), format!("-{}", "v".repeat(200_000))]);
 }
