@@ -119,7 +119,7 @@ impl Journal {
                         "SELECT o.number, o.id, o.at, r.attempt FROM run r JOIN occurrence o ON o.number = r.occurrence
                          WHERE r.run = ?1", [run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
                 let kind = EventKind::RunStarted { attempt, scheduled: time(at)? };
-                insert_event(connection, NewEvent { run: Some(run.as_str()), id: Some(&id), kind }, clock.now())?;
+                insert_event(connection, NewEvent { run: Some(run.as_str()), id: Some(&id), kind }, now)?;
                 let text = text_of(connection, &id, &text)?;
                 connection.execute("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS DISTINCT FROM ?2", [occurrence, text])?;
                 begins(connection, &punctuality, now)
