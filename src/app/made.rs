@@ -43,7 +43,7 @@ fn makers_of(job: &Definition, definitions: &Definitions, app: &App) -> Result<V
             Some(pushed) => makers.add(Arc::new(pushed)),
             None => match last_run(&id, &defaults, &journal)?? {
                 Some(gone) => makers.add(Arc::new(gone)),
-                None => break,
+                None => return Err(MakersOf::unknown(&id)),
             },
         }
     }

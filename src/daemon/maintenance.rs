@@ -13,10 +13,12 @@ use tokio::time::timeout;
 use super::pushed::PushedDefinitions;
 use super::settings::CurrentSettings;
 use crate::clock::Clock;
+use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, RunId};
 use crate::run::folder;
 use crate::run::gate::state::KeptState;
+use crate::run::limits::recorded_makers;
 use crate::schedule::{LiveDefinitions, MaintenanceTask, Schedule};
 
 /// Interval at which every folder is read again, in addition to the watch.
@@ -33,6 +35,7 @@ pub(super) struct Maintenance {
     pub(super) home: Home,
     pub(super) journal: Journal,
     pub(super) clock: Clock,
+    pub(super) defaults: Defaults,
     pub(super) definitions: LiveDefinitions,
     pub(super) pushed: PushedDefinitions,
     pub(super) schedule: Schedule,
@@ -42,7 +45,7 @@ pub(super) struct Maintenance {
 impl Maintenance {
     /// Returns all tasks.
     pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
-        let Self { home, journal, clock, definitions, pushed, schedule, settings } = self;
+        let Self { home, journal, clock, defaults, definitions, pushed, schedule, settings } = self;
         let known = definitions.clone();
         let reread = move || -> BoxFuture<'static, ()> {
             let definitions = definitions.clone();
@@ -61,6 +64,7 @@ impl Maintenance {
         };
         let prune = move || -> BoxFuture<'static, ()> {
             let (home, journal, schedule, known) = (home.clone(), journal.clone(), asked.clone(), known.clone());
+            let defaults = defaults.clone();
             let budget = settings.borrow().budget;
             let retention = settings.borrow().journal_retention;
             let now = clock.now();
@@ -68,7 +72,7 @@ impl Maintenance {
             async move {
                 if let Some(before) = before.filter(|_| journal.is_main()) {
                     // A run that a budget still counts stays.
-                    prune_journal(&journal, before.min(budget.counts_since(now))).await;
+                    prune_journal(&journal, before.min(budget.counts_since(now)), &known, &defaults).await;
                     prune_gates(&home, &known, before).await;
                 }
                 // Taken before listing folders: a later run has a new folder, which is kept.
@@ -93,8 +97,13 @@ impl Maintenance {
     }
 }
 
-async fn prune_journal(journal: &Journal, before: DateTime<Utc>) {
-    match journal.prune(before).await {
+async fn prune_journal(journal: &Journal, before: DateTime<Utc>, known: &LiveDefinitions, defaults: &Defaults) {
+    let makers = known.makers().await;
+    let pruned = match journal.read(|journal| recorded_makers(makers.clone(), defaults, journal)).await {
+        Ok(makers) => journal.prune(before, makers).await,
+        Err(error) => Err(error),
+    };
+    match pruned {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),

@@ -229,9 +229,15 @@ impl Store {
         Loaded {
             definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(),
             problems,
-            makers: self.files.values().filter_map(|state| state.made_by().cloned()).collect(),
+            makers: self.makers(),
             home: self.home.clone(),
         }
+    }
+
+    /// Returns the maker of each file that a job has made, also of those that are not in force.
+    #[must_use]
+    pub fn makers(&self) -> Vec<DefinitionId> {
+        self.files.values().filter_map(|state| state.made_by().cloned()).collect()
     }
 
     /// Returns all problems, by file.

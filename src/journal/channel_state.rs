@@ -433,9 +433,9 @@ mod tests {
             assert_eq!(journal.begin_input(input(channel, id)).await.unwrap(), is_first, "{channel} {id}");
         }
         let handled = async |id: &str| journal.is_handled("tg", id).await.unwrap();
-        journal.prune(clock.now()).await.unwrap();
+        journal.prune(clock.now(), std::collections::BTreeSet::new()).await.unwrap();
         assert!(handled("5").await && handled("6").await && !handled("7").await);
-        journal.prune(clock.now() + chrono::TimeDelta::seconds(1)).await.unwrap();
+        journal.prune(clock.now() + chrono::TimeDelta::seconds(1), std::collections::BTreeSet::new()).await.unwrap();
         assert!(!handled("5").await);
     }
 }

@@ -5,6 +5,7 @@
 //! is the last one.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
@@ -13,6 +14,7 @@ use super::claims::places;
 use super::database::{Connection, Row, ToValue};
 use super::rows::ms;
 use super::{Journal, JournalError};
+use crate::definition::DefinitionId;
 
 /// Number of rows in a page. Deleting one takes less than 100 ms.
 pub(super) const PAGE: u32 = 500;
@@ -22,7 +24,7 @@ struct Table {
     name: &'static str,
     /// The column with the time of the record.
     recorded: &'static str,
-    delete: fn(&Connection, Page) -> Result<usize, JournalError>,
+    delete: fn(&Connection, Page, &BTreeSet<DefinitionId>) -> Result<usize, JournalError>,
 }
 
 /// Rows with numbers above the first up to the second, and the time from which on they are kept.
@@ -33,21 +35,21 @@ const TABLES: [Table; 4] = [
     Table {
         name: "message",
         recorded: "at",
-        delete: |connection, page| {
+        delete: |connection, page, _| {
             connection.execute("DELETE FROM message WHERE number > ?1 AND number <= ?2 AND delivered < ?3", page)
         },
     },
     Table {
         name: "question",
         recorded: "asked",
-        delete: |connection, page| {
+        delete: |connection, page, _| {
             connection.execute("DELETE FROM question WHERE number > ?1 AND number <= ?2 AND answered < ?3", page)
         },
     },
     Table {
         name: "event",
         recorded: "at",
-        delete: |connection, page| {
+        delete: |connection, page, _| {
             connection.execute("DELETE FROM event WHERE number > ?1 AND number <= ?2 AND at < ?3", page)
         },
     },
@@ -56,18 +58,19 @@ const TABLES: [Table; 4] = [
 impl Journal {
     /// Deletes occurrences claimed before `before`, and messages delivered, questions answered, events recorded, forks ended and input
     /// handled before then. Keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again), and each
-    /// existing routine's last completed occurrence (later runs may read its answer). Returns how many occurrences it deleted.
+    /// existing routine's last completed occurrence (later runs may read its answer). Of `makers`, which have made jobs, it keeps the last occurrence,
+    /// which says what these may do at most. Returns how many occurrences it deleted.
     ///
     /// Other commits are made in between.
     ///
     /// # Errors
     /// Fails when a commit cannot be made.
-    pub async fn prune(&self, before: DateTime<Utc>) -> Result<usize, JournalError> {
-        let before = ms(before);
+    pub async fn prune(&self, before: DateTime<Utc>, makers: BTreeSet<DefinitionId>) -> Result<usize, JournalError> {
+        let (before, makers) = (ms(before), Arc::new(makers));
         let [occurrences, others @ ..] = &TABLES;
-        let count = self.prune_table(occurrences, before).await?;
+        let count = self.prune_table(occurrences, before, &makers).await?;
         for table in others {
-            self.prune_table(table, before).await?;
+            self.prune_table(table, before, &makers).await?;
         }
         self.writer
             .commit(move |connection| {
@@ -79,12 +82,19 @@ impl Journal {
         Ok(count)
     }
 
-    async fn prune_table(&self, table: &'static Table, before: i64) -> Result<usize, JournalError> {
+    async fn prune_table(
+        &self,
+        table: &'static Table,
+        before: i64,
+        makers: &Arc<BTreeSet<DefinitionId>>,
+    ) -> Result<usize, JournalError> {
         let (mut after, mut count) = (0, 0);
         loop {
             let page = self.writer.read(move |connection| table.page(connection, after)).await?;
             let Some((last, _)) = page.filter(|(_, oldest)| *oldest < before) else { return Ok(count) };
-            count += self.writer.commit(move |connection| (table.delete)(connection, [after, last, before])).await?;
+            let makers = Arc::clone(makers);
+            let page = [after, last, before];
+            count += self.writer.commit(move |connection| (table.delete)(connection, page, &makers)).await?;
             after = last;
         }
     }
@@ -104,8 +114,30 @@ impl Table {
     }
 }
 
+/// Returns the last occurrences of `makers` on a page, as a list for SQL.
+fn last_of(connection: &Connection, page: Page, makers: &BTreeSet<DefinitionId>) -> Result<String, JournalError> {
+    if makers.is_empty() {
+        return Ok("0".to_owned());
+    }
+    let sql = "SELECT number, id FROM occurrence
+         WHERE number > ?1 AND number <= ?2 AND claimed < ?3
+           AND NOT EXISTS (SELECT 1 FROM occurrence later WHERE later.id = occurrence.id AND later.number > occurrence.number)";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, DefinitionId::new(row.get::<String>("id")?)));
+    let last = connection.all(sql, page, read)?.into_iter().filter(|(_, id)| makers.contains(id));
+    Ok(std::iter::once(0)
+        .chain(last.map(|(number, _)| number))
+        .map(|number| number.to_string())
+        .collect::<Vec<_>>()
+        .join(", "))
+}
+
 /// Deletes occurrences, with their runs, and with what only they needed: sessions and texts.
-fn delete_occurrences(connection: &Connection, page: Page) -> Result<usize, JournalError> {
+fn delete_occurrences(
+    connection: &Connection,
+    page: Page,
+    makers: &BTreeSet<DefinitionId>,
+) -> Result<usize, JournalError> {
+    let kept = last_of(connection, page, makers)?;
     connection.execute(
         "DELETE FROM session WHERE id IN
            (SELECT id FROM occurrence
@@ -113,18 +145,18 @@ fn delete_occurrences(connection: &Connection, page: Page) -> Result<usize, Jour
         page,
     )?;
     // A later one is found by the index of (id, at).
-    let deleted = connection.all(
+    let sql = format!(
         "DELETE FROM occurrence
          WHERE number > ?1 AND number <= ?2 AND claimed < ?3 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done)
+           AND number NOT IN ({kept})
            AND NOT (kind = 'routine' AND outcome = 'completed'
              AND EXISTS (SELECT 1 FROM definition_seen s WHERE s.id = occurrence.id AND s.gone IS NULL)
              AND NOT EXISTS (SELECT 1 FROM occurrence later
                WHERE later.id = occurrence.id AND later.at > occurrence.at AND later.number > occurrence.number
                  AND later.kind = 'routine' AND later.outcome = 'completed'))
-         RETURNING id",
-        page,
-        |row| row.get::<String>("id"),
-    )?;
+         RETURNING id"
+    );
+    let deleted = connection.all(&sql, page, |row| row.get::<String>("id"))?;
     let ids: BTreeSet<&String> = deleted.iter().collect();
     if !ids.is_empty() {
         let sql = format!(

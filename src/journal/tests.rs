@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -340,7 +341,7 @@ async fn pruning_forgets_only_what_is_settled() {
     journal.message(note("delivered")).await.unwrap();
     journal.message(note("waiting")).await.unwrap();
     journal.delivered("console", &[1], None).await.unwrap();
-    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1), BTreeSet::new()).await.unwrap(), 1);
     let reader = fixture.reader();
     let left: Vec<_> = reader.occurrences(None).unwrap().into_iter().map(|found| found.occurrence.id).collect();
     assert_eq!(left, [DefinitionId::new("open"), DefinitionId::new("file-left")]);
@@ -365,9 +366,30 @@ async fn a_commit_that_prunes_looks_at_one_page_of_rows() {
         reader.connection().unwrap().row("SELECT count(*) FROM definition_text", (), |row| row.get::<u32>(0)).unwrap()
     };
     let (before, had) = (commits(), texts());
-    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1), BTreeSet::new()).await.unwrap(), 1);
     assert_eq!(had - texts(), 1);
     assert!(commits() - before >= 4, "{} commits: one for each page, and one for the small tables", commits() - before);
+}
+
+/// What a job has made may do no more than the job did when it ran last. So that run stays while something is there that it made.
+#[tokio::test(start_paused = true)]
+async fn the_last_run_of_a_maker_outlives_the_retention() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    for (n, id) in (0i64..).zip(["maker", "maker", "other"]) {
+        let mut due = fixture.due(id, Kind::Reminder);
+        due.occurrence.at += TimeDelta::seconds(n);
+        let run = one(&journal, due.clone()).await;
+        journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+        journal.file_done(&due.occurrence, None).await.unwrap();
+    }
+    let later = fixture.clock.now() + TimeDelta::seconds(60);
+    let maker = DefinitionId::new("maker");
+    assert_eq!(journal.prune(later, BTreeSet::from([maker.clone()])).await.unwrap(), 2);
+    let reader = fixture.reader();
+    let [last] = &reader.runs(&RunFilter::default()).unwrap()[..] else { panic!() };
+    assert_eq!((&last.id, last.definition.is_some()), (&maker, true));
+    assert_eq!(journal.prune(later, BTreeSet::new()).await.unwrap(), 1);
 }
 
 /// A job that runs once a year receives its answer of a year ago.
@@ -390,7 +412,7 @@ async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
         journal.finish(&run, end).await.unwrap();
     }
     journal.record_removed(vec![DefinitionId::new("gone")]).await.unwrap();
-    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(60)).await.unwrap(), 2);
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(60), BTreeSet::new()).await.unwrap(), 2);
     let answer = |lineage| fixture.reader().remembered(lineage).unwrap().and_then(|found| found.answer);
     assert_eq!((answer("there").as_deref(), answer("gone")), (Some("answer 1"), None));
 }
@@ -678,7 +700,7 @@ async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
     assert_eq!(late, SetPolicyResult::Ended);
     // The session is deleted with its occurrence. The one that never ran stays.
     let later = fixture.clock.now() + TimeDelta::days(1);
-    assert_eq!(journal.prune(later).await.unwrap(), 1);
+    assert_eq!(journal.prune(later, BTreeSet::new()).await.unwrap(), 1);
     assert_eq!(open(fixture.reader().sessions().unwrap()), ["spawn-1"]);
 }
 

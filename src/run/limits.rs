@@ -7,6 +7,7 @@
 //! The file of a reminder is removed once it has fired. So a maker that is gone counts as it was when it ran last. A chain counts as its
 //! waiting check. A maker whose file has an error lets nothing run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl Spawner {
                 Some(maker) => line.add(maker),
                 None => match self.journal.read(|journal| last_run(&id, &self.defaults, journal)).await?? {
                     Some(gone) => line.add(Arc::new(gone)),
-                    None => break,
+                    None => return Err(MakersOf::unknown(&id)),
                 },
             }
         }
@@ -135,7 +136,8 @@ impl MakersOf {
         let next = self.all.last().map_or(job, |last| last).created_by.as_ref()?;
         // A person can write files that name each other.
         let is_new = job.id != *next && self.all.iter().all(|known| known.id != *next);
-        (is_new && self.all.len() < LONGEST_LINE).then(|| next.clone())
+        // The limits of a longer line are not known, and `limits` refuses it.
+        (is_new && self.all.len() <= LONGEST_LINE).then(|| next.clone())
     }
 
     /// Adds a maker, as it is now or as it ran last.
@@ -151,11 +153,19 @@ impl MakersOf {
     /// # Errors
     /// A sentence if there are too many.
     pub fn limits(self) -> Result<Vec<Arc<Definition>>, Refusal> {
-        if self.limits.len() > MAX_LIMITS {
-            let why = format!("a line of more than {MAX_LIMITS} jobs has made it, one the other");
+        let most = if self.all.len() > LONGEST_LINE { LONGEST_LINE } else { MAX_LIMITS };
+        if most == LONGEST_LINE || self.limits.len() > MAX_LIMITS {
+            let why = format!("a line of more than {most} jobs has made it, one the other");
             return Err(Refusal::denied(why).hint("remove its line `created_by` if you want it"));
         }
         Ok(self.limits)
+    }
+
+    /// Returns why a job does not run if neither a file nor the journal knows a maker of it.
+    #[must_use]
+    pub fn unknown(id: &DefinitionId) -> Refusal {
+        Refusal::denied(format!("`{id}` made it, and neither a file nor the journal says what `{id}` may do"))
+            .hint("remove its line `created_by` if you want it")
     }
 }
 
@@ -323,6 +333,30 @@ pub fn last_run(
     }
 }
 
+/// Returns the jobs whose last runs limit what they have made: these makers, the makers of those that are gone, and so on.
+///
+/// # Errors
+/// A failure of the journal.
+pub fn recorded_makers(
+    mut makers: Vec<DefinitionId>,
+    defaults: &Defaults,
+    journal: &JournalReader,
+) -> Result<BTreeSet<DefinitionId>, JournalError> {
+    let mut found = BTreeSet::new();
+    while let Some(id) = makers.pop() {
+        if !found.insert(id.clone()) {
+            continue;
+        }
+        // What cannot be read has no maker that is known, and lets nothing run.
+        if let Ok(Some(last)) = last_run(&id, defaults, journal)? {
+            // The last check of a chain.
+            found.insert(last.id);
+            makers.extend(last.created_by);
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the definition of a run as it fired; `None` if its text is not recorded.
 fn run_as_fired(
     id: &DefinitionId,
@@ -452,5 +486,24 @@ mod tests {
         assert_eq!(of("c"), [""; 0]);
         assert_eq!(of("d"), [""; 0]);
         assert_eq!(of("e"), ["f"]);
+    }
+
+    /// The first one's rights are not known at the end of a line that is too long.
+    #[test]
+    fn a_job_at_the_end_of_a_longer_line_does_not_run() {
+        for (makers, runs) in [(LONGEST_LINE, true), (LONGEST_LINE + 1, false), (3 * LONGEST_LINE, false)] {
+            let id = |number: usize| DefinitionId::new(format!("job-{number}"));
+            let job = |number: usize| {
+                let created_by = (number < makers).then(|| id(number + 1));
+                Definition { id: id(number), created_by, ..routine("") }
+            };
+            let mut line = MakersOf::default();
+            let mut number = 0;
+            while line.next(&job(0)).is_some() {
+                number += 1;
+                line.add(Arc::new(job(number)));
+            }
+            assert_eq!(line.limits().is_ok(), runs, "{makers} makers");
+        }
     }
 }

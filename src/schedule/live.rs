@@ -90,6 +90,11 @@ impl LiveDefinitions {
         }
     }
 
+    /// Returns the makers of all files that jobs have made, also of those with an error.
+    pub async fn makers(&self) -> Vec<DefinitionId> {
+        self.with_store(|store| store.makers()).await
+    }
+
     /// Returns the waiting check of the chain that began with this reminder.
     pub async fn waiting_check(&self, id: &DefinitionId) -> Option<DefinitionId> {
         let id = id.clone();

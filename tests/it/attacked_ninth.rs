@@ -100,6 +100,7 @@ fn a_command_that_a_job_has_made_keeps_little_of_its_output() {
         )
     };
     bot.write("routines/own.md", &text(""));
+    bot.maker("mail");
     bot.write("routines/made.md", &text("created_by: mail\n"));
     let service = bot.start();
     let printed = |id: &str| -> usize {

@@ -445,6 +445,7 @@ fn the_jobs_that_jobs_make_are_bounded() {
     // Two reminders whose files are gone: one has fired, one has failed.
     let own = "background: true\nallowed_tools: []\ntimeout: 5m\nallow_ping: false\ncreated_by: triage\nretry: 0\n";
     let command = "client: exec\ncommand: 'true'\nallowed_tools: []\ntimeout: 5m\nallow_ping: false\ndeliver: never\ncreated_by: triage\n";
+    bot.maker("triage");
     bot.write("reminders/fired.md", &crate::support::bot::reminder(now, command, ""));
     let service = bot.start();
     let fired = service.until_ended("fired", 1)[0]["run"].as_str().unwrap().to_owned();

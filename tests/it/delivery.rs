@@ -258,7 +258,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     live(&bot, &service, "too", "update_main_session: freely\n");
     live(&bot, &service, "tells", "update_main_session: freely\n");
     // A job can make any number of others, so the urgency of these is no way around the budget.
-    live(&bot, &service, "made", "update_main_session: freely\nurgency: critical\ncreated_by: other\n");
+    live(&bot, &service, "made", "update_main_session: freely\nurgency: critical\ncreated_by: tells\n");
     refused(&Seen::of(&api, "made").results()[0], "The ping budget is empty.");
     service.stop();
     let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);

@@ -377,6 +377,7 @@ fn no_job_sends_more_words_by_what_it_makes() {
 fn the_file_of_a_made_job_stands_for_no_job_of_the_person() {
     let bot = TestBot::new();
     bot.write("routines/email-triage.md", "---\ncron: '@yearly'\n---\nSort.\n");
+    bot.maker("other");
     bot.write(
         "routines/email.md",
         "---\nid: cf1ddb3a\ncreated_by: other\ncron: '@yearly'\nbackground: true\n---\nSort.\n",

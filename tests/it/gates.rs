@@ -218,6 +218,7 @@ fn the_gate_of_a_made_job_makes_and_starts_nothing() {
     routine(&bot, "own", makes, fields);
     fire(&bot, &service, "own");
     assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1, "the person's may");
+    routine(&bot, "other", "true", fields);
     routine(&bot, "made", makes, &format!("{fields}created_by: other\n"));
     let run = fire(&bot, &service, "made");
     assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1, "{run:#}");

@@ -483,6 +483,7 @@ fn jobs_of_jobs_ask_a_few_questions_at_a_time() {
     let bot = TestBot::new();
     let fields =
         "created_by: maker\napprove: true\nbackground: true\nclient: exec\ncommand: echo on\nallowed_tools: []\n";
+    bot.maker("maker");
     for id in 0..10 {
         bot.write(&format!("reminders/made{id}.md"), &reminder(now(), fields, ""));
     }
@@ -505,6 +506,7 @@ fn all_that_descends_from_one_job_asks_a_few_questions_in_an_hour() {
     let made = |id: &str, maker: &str, fields: &str| {
         bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("created_by: {maker}\n{fields}"), "x"));
     };
+    ["maker", "another"].iter().for_each(|id| bot.maker(id));
     (0..8).for_each(|number| made(&format!("made{number}"), "maker", approve));
     let service = bot.start();
     until_open(&bot, &service, 8);
@@ -538,6 +540,7 @@ fn questions_about_the_jobs_of_one_maker_leave_room_for_those_of_another() {
         let fields = "client: exec\ncommand: 'true'\nallowed_tools: []\napprove: true\n";
         reminder(now(), &format!("{fields}created_by: {maker}\n"), "")
     };
+    ["loud", "quiet"].iter().for_each(|id| bot.maker(id));
     for number in 1..=9 {
         bot.write(&format!("reminders/loud-{number}.md"), &job("loud"));
     }

@@ -155,6 +155,7 @@ fn maintenance(opened: &OpenedHome, read: &LoadedDefinitions, settings: &Current
         home: opened.home.clone(),
         journal: opened.journal.clone(),
         clock: opened.clock.clone(),
+        defaults: opened.defaults.clone(),
         definitions: read.definitions.clone(),
         pushed: read.pushed.clone(),
         schedule: read.schedule.clone(),

@@ -67,7 +67,7 @@ async fn a_clock_that_was_behind_runs_nothing_again_that_retention_has_forgotten
     minutes(100 * 60 + 1).await;
     assert_eq!(world.starts().len(), 300);
     // The last occurrence of each is kept, since its answer may be needed.
-    assert_eq!(process.journal.prune(world.clock.now()).await.unwrap(), 297);
+    assert_eq!(process.journal.prune(world.clock.now(), BTreeSet::new()).await.unwrap(), 297);
     world.clock.jump(TimeDelta::hours(-90));
     seconds(1).await;
     world.clock.jump(TimeDelta::hours(90));

@@ -140,6 +140,11 @@ impl TestBot {
         self.home.join(relative)
     }
 
+    /// Writes a routine that never falls due, and may have made others. What nobody has made does not run.
+    pub fn maker(&self, id: &str) {
+        self.write(&format!("routines/{id}.md"), "---\ncron: '0 0 29 2 *'\nbackground: true\n---\nMake others.\n");
+    }
+
     /// Writes a file of the data folder as editors do: complete, by a rename.
     pub fn write(&self, relative: &str, text: &str) {
         let path = self.path(relative);
