@@ -8,7 +8,7 @@ use std::{io, iter};
 
 pub use agent_sandbox::Network;
 use agent_sandbox::runner::PrespawnedRunner;
-use agent_sandbox::{Domain, Launch, resolved, system, without};
+use agent_sandbox::{Domain, Launch, mounts, resolved, system, without};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -212,6 +212,7 @@ fn domain(program: &Program, program_env: &ProgramEnv) -> Domain {
     let mut write = system::sinks();
     write.push(program.own_folder.clone());
     write.extend(program.writes.iter().map(|folder| program_env.folder(folder)));
+    hidden.extend(mounts::other_paths(&hidden));
     let mut execute = without(&[PathBuf::from("/")], &hidden);
     execute.append(&mut programs);
     // The program may run what an installer such as npx has put into its folder.

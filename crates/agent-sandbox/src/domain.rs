@@ -7,8 +7,10 @@
 //! Source: <https://docs.kernel.org/userspace-api/landlock.html>.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -274,39 +276,74 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// Returns the shortest list of trees and files that contains everything of `trees` except `hidden` and symlinks. All paths must be
 /// free of symlinks. The list is a snapshot: later additions next to a hidden place are not in it.
+///
+/// A rule of the kernel belongs to a folder, and not to its path. So a folder that contains a hidden place is not granted at another
+/// path either, where a second mount shows it.
 #[must_use]
 pub fn without(trees: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
-    beside(trees, hidden, &entries)
+    let inode = |path: &Path| {
+        let facts = path.symlink_metadata().ok().filter(Metadata::is_dir)?;
+        Some((facts.dev(), facts.ino()))
+    };
+    let above: BTreeSet<(u64, u64)> = hidden
+        .iter()
+        .flat_map(|hidden| hidden.ancestors().skip(1))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .filter_map(inode)
+        .collect();
+    let own: BTreeSet<(u64, u64)> = hidden.iter().filter_map(|hidden| inode(hidden)).collect();
+    let known = |path: &Path| {
+        let inode = inode(path)?;
+        if own.contains(&inode) { Some(Place::Hidden) } else { above.contains(&inode).then_some(Place::Above) }
+    };
+    beside(trees, hidden, &known, &entries)
+}
+
+/// How a folder is related to a hidden place that its path does not show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Hidden,
+    Above,
 }
 
 /// Returns the shortest list of trees that contains everything of `trees` outside of the hidden ones. `entries` lists a folder
 /// without symlinks, whose targets need their own grant. A folder that cannot be listed grants nothing. A hidden `/` is ignored,
-/// since nothing could run under it.
-fn beside(trees: &[PathBuf], hidden: &[PathBuf], entries: &dyn Fn(&Path) -> io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
+/// since nothing could run under it. `known` tells of a folder at another path.
+fn beside(
+    trees: &[PathBuf],
+    hidden: &[PathBuf],
+    known: &dyn Fn(&Path) -> Option<Place>,
+    entries: &dyn Fn(&Path) -> io::Result<Vec<Entry>>,
+) -> Vec<PathBuf> {
     let hidden: Vec<&Path> = hidden.iter().map(PathBuf::as_path).filter(|path| path.parent().is_some()).collect();
     let mut granted = Vec::new();
-    let mut open = trees.to_vec();
-    while let Some(path) = open.pop() {
+    let mut open: Vec<Entry> = trees.iter().map(|tree| (tree.clone(), true)).collect();
+    while let Some((path, may_be_folder)) = open.pop() {
         if hidden.iter().any(|hidden| path.starts_with(hidden)) {
             continue;
         }
-        if hidden.iter().any(|hidden| hidden.starts_with(&path)) {
-            open.extend(entries(&path).unwrap_or_default());
-        } else {
-            granted.push(path);
+        let is_above = hidden.iter().any(|hidden| hidden.starts_with(&path));
+        let elsewhere = || may_be_folder.then(|| known(&path)).flatten();
+        match if is_above { Some(Place::Above) } else { elsewhere() } {
+            Some(Place::Above) => open.extend(entries(&path).unwrap_or_default()),
+            Some(Place::Hidden) => {}
+            None => granted.push(path),
         }
     }
     granted.sort();
     granted
 }
 
-fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// A path in a folder, and whether it may be a folder.
+type Entry = (PathBuf, bool);
+
+fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
     Ok(entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
-        .map(|entry| entry.path())
+        .filter_map(|entry| Some((entry.path(), entry.file_type().ok().filter(|kind| !kind.is_symlink())?.is_dir())))
         // A domain is sent as JSON, which has no other text. Such a file is not granted.
-        .filter(|path| path.to_str().is_some())
+        .filter(|(path, _)| path.to_str().is_some())
         .collect())
 }
 
@@ -341,20 +378,33 @@ mod tests {
         "/usr",
     ];
 
-    fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    fn listed(folder: &Path) -> io::Result<Vec<Entry>> {
         let mut names: Vec<PathBuf> = TREE
             .iter()
             .filter_map(|path| Path::new(path).strip_prefix(folder).ok()?.components().next().map(|c| folder.join(c)))
             .collect();
         names.dedup();
-        Ok(names)
+        Ok(names.into_iter().map(|name| (name, true)).collect())
     }
 
     #[track_caller]
     fn check(hidden: &[&str], expect: &[&str]) {
         let hidden: Vec<PathBuf> = hidden.iter().map(PathBuf::from).collect();
         let expect: Vec<PathBuf> = expect.iter().map(PathBuf::from).collect();
-        assert_eq!(beside(&["/".into()], &hidden, &listed), expect);
+        assert_eq!(beside(&["/".into()], &hidden, &|_| None, &listed), expect);
+    }
+
+    /// `/opt` is the folder above the hidden one at another path, and `/usr` the hidden one itself.
+    #[test]
+    fn a_second_mount_shows_nothing_that_is_hidden() {
+        let known = |path: &Path| match path.to_str().unwrap() {
+            "/opt" => Some(Place::Above),
+            "/usr" | "/opt/app" => Some(Place::Hidden),
+            _ => None,
+        };
+        let granted = beside(&["/".into()], &["/home/ann".into()], &known, &listed);
+        let expect = ["/bin", "/etc", "/home/bob", "/root", "/tmp"].map(PathBuf::from);
+        assert_eq!(granted, expect);
     }
 
     #[test]

@@ -25,8 +25,8 @@ impl Mount {
     }
 }
 
-/// Returns the paths at which other mounts show these places, which must be free of symlinks. A bind mount shows a folder at a second
-/// path, and so does a file system that is mounted twice.
+/// Returns the paths at which other mounts show these places or parts of them. The places must be free of symlinks. A bind mount shows a
+/// folder at a second path, and so does a file system that is mounted twice.
 #[must_use]
 pub fn other_paths(places: &[PathBuf]) -> Vec<PathBuf> {
     // Without /proc, nobody can tell. A path that is no text hides none of the others.
@@ -36,21 +36,27 @@ pub fn other_paths(places: &[PathBuf]) -> Vec<PathBuf> {
 
 fn in_mounts(mounts: &str, places: &[PathBuf]) -> Vec<PathBuf> {
     let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
-    let mut found: Vec<PathBuf> = places.iter().flat_map(|place| others_of(&mounts, place)).collect();
+    let others = |place: &PathBuf| {
+        // Another mount may cover this one, at the place or above it. What is below shows elsewhere, too.
+        let own = mounts.iter().filter(|mount| place.starts_with(&mount.at));
+        own.flat_map(|own| others_of(&mounts, own, place)).collect::<Vec<_>>()
+    };
+    let mut found: Vec<PathBuf> = places.iter().flat_map(others).collect();
     found.sort();
     found.dedup();
     found
 }
 
-fn others_of(mounts: &[Mount], place: &Path) -> Vec<PathBuf> {
-    // Of mounts at one path, the last covers the others.
-    let own =
-        mounts.iter().filter(|mount| place.starts_with(&mount.at)).max_by_key(|mount| mount.at.components().count());
-    let Some(own) = own else { return Vec::new() };
+/// Returns the paths at which other mounts show a place of the mount `own`.
+fn others_of(mounts: &[Mount], own: &Mount, place: &Path) -> Vec<PathBuf> {
     let Ok(below) = place.strip_prefix(&own.at) else { return Vec::new() };
     let in_file_system = own.root.join(below);
     let same = mounts.iter().filter(|mount| mount.device == own.device);
-    let paths = same.filter_map(|mount| Some(mount.at.join(in_file_system.strip_prefix(&mount.root).ok()?)));
+    let paths = same.filter_map(|mount| match in_file_system.strip_prefix(&mount.root) {
+        Ok(below) => Some(mount.at.join(below)),
+        // It may show a part of the place.
+        Err(_) => mount.root.starts_with(&in_file_system).then(|| mount.at.clone()),
+    });
     // A joined empty path ends in a slash.
     let paths = paths.map(|path| path.components().collect::<PathBuf>());
     paths.filter(|path| !path.starts_with(place) && path.parent().is_some()).collect()
@@ -98,12 +104,24 @@ mod tests {
         check("30 22 8:2 /bob /srv/bob rw - ext4 /dev/sda2 rw", bot, &[]);
         check("30 22 8:3 /ann /srv/ann rw - ext4 /dev/sda3 rw", bot, &[]);
         check("30 22 8:2 / /home/ann/.ollim-bot/work/all rw - ext4 /dev/sda2 rw", bot, &[]);
-        // A part of the place, which the person shows there.
-        check("30 22 8:2 /ann/.ollim-bot/work /srv/work rw - ext4 /dev/sda2 rw", bot, &[]);
+        // A part of the place.
+        check("30 22 8:2 /ann/.ollim-bot/state /srv/state rw - ext4 /dev/sda2 rw", bot, &["/srv/state"]);
         // A place below the root, whose file system is mounted once more.
         check("30 22 8:1 / /sysroot rw - ext4 /dev/sda1 rw", "/var/bot", &["/sysroot/var/bot"]);
         // A later mount covers an earlier one at the same path.
         check("30 24 8:4 /ann /home rw - ext4 /d rw\n31 22 8:4 / /mnt rw - ext4 /d rw", "/home/bot", &["/mnt/ann/bot"]);
         check("not a mount", bot, &[]);
+    }
+
+    #[test]
+    fn what_a_covered_mount_shows_elsewhere_is_found() {
+        let mounts = "\
+30 22 0:40 / /home/ann/.ollim-bot rw - tmpfs a rw
+31 22 0:41 / /home rw - tmpfs b rw
+32 22 0:41 / /mnt rw - tmpfs b rw
+33 22 0:40 / /srv rw - tmpfs a rw
+";
+        let found = in_mounts(&format!("{BASE}{mounts}"), &["/home/ann/.ollim-bot".into()]);
+        assert_eq!(found, ["/mnt/ann/.ollim-bot", "/srv"].map(PathBuf::from));
     }
 }

@@ -360,10 +360,12 @@ impl SandboxPlan {
 
     /// Returns what no rule for reading opens.
     pub(super) fn closed_places(&self, rights: Option<&ShellRights>) -> ClosedPlaces {
-        let own = [&self.user_home, self.home.root()].map(resolved);
+        let guarded = rights.map(|rights| self.guarded(rights)).unwrap_or_default();
+        let own = [&self.user_home, self.home.root(), Path::new("/dev"), Path::new("/dev/pts")].map(resolved);
         ClosedPlaces {
-            guarded: rights.map(|rights| self.guarded(rights)).unwrap_or_default(),
-            mounts: mounts::other_paths(&own),
+            mounts: mounts::other_paths(&[&own, guarded.as_slice()].concat()),
+            of_data_folder: mounts::other_paths(&[resolved(self.home.root())]),
+            guarded,
         }
     }
 

@@ -56,8 +56,10 @@ pub struct SandboxPlan {
 pub struct ClosedPlaces {
     /// The files that start only through the broker. A copy of one, or the loader with one, would start past it.
     guarded: Vec<PathBuf>,
-    /// Other mounts of the person's home folder and of the data folder.
+    /// Other mounts of the person's home folder, of the data folder, of devices and of the guarded files.
     mounts: Vec<PathBuf>,
+    /// Those of the data folder, which no rule opens.
+    of_data_folder: Vec<PathBuf>,
 }
 
 /// The sandbox of a run.

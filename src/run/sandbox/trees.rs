@@ -60,6 +60,10 @@ impl SandboxPlan {
             // The folder of files among the devices, which are closed.
             trees.read.extend(self.open(vec!["/dev/shm".into()]));
         }
+        // No rule opens the data folder, also where another mount shows it.
+        for tree in [&mut trees.read, &mut trees.write] {
+            *tree = agent_sandbox::without(tree, &self.closed.of_data_folder);
+        }
         trees
     }
 
@@ -68,14 +72,13 @@ impl SandboxPlan {
         let is_closed = self.closed_trees();
         let rules =
             self.granted.iter().filter(|pattern| matches!(pattern.canonical_tool(), "*" | "Edit" | "NotebookEdit"));
-        rules
-            .filter_map(|pattern| match pattern.specifier() {
-                Some(rule) if pattern.canonical_tool() != "*" => {
-                    self.tree(rule, true, !rule.contains(['*', '?', '[', '!', '\\']), &is_closed)
-                }
-                _ => self.tree("**", true, false, &is_closed),
-            })
-            .collect()
+        let trees = rules.filter_map(|pattern| match pattern.specifier() {
+            Some(rule) if pattern.canonical_tool() != "*" => {
+                self.tree(rule, true, !rule.contains(['*', '?', '[', '!', '\\']), &is_closed)
+            }
+            _ => self.tree("**", true, false, &is_closed),
+        });
+        agent_sandbox::without(&trees.collect::<Vec<_>>(), &self.closed.of_data_folder)
     }
 
     fn closed_trees(&self) -> impl Fn(&Path) -> bool + use<> {
