@@ -71,6 +71,43 @@ fn a_program_that_is_asked_about_is_not_read_by_a_job_that_reads_everything() {
     service.stop();
 }
 
+/// A program outside of PATH, which a question names by its path, is started by its path.
+#[test]
+fn a_program_that_is_asked_about_by_its_path_is_started_by_no_other() {
+    let bot = TestBot::new();
+    let outside = tempfile::Builder::new().prefix("ollim-outside-").tempdir_in("/opt").unwrap();
+    let deploy = outside.path().join("deploy");
+    std::fs::write(&deploy, "#!/bin/sh\ntouch \"$1\"\n").unwrap();
+    std::fs::set_permissions(&deploy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    bot.write("work/by.pl", STARTS);
+    let service = bot.start();
+    let deploy = deploy.display().to_string();
+    let asked = format!("ask_tools: ['Bash({deploy} *)']\nask: {{ deadline: 5s, default: deny }}\n");
+    for list in [
+        format!("allowed_tools: ['Bash(perl *)']\n{asked}"),
+        format!("allowed_tools: [Read, 'Bash(perl *)']\n{asked}"),
+        format!("allowed_tools: ['Read(//opt/**)', 'Bash(perl *)']\n{asked}"),
+        format!("disallowed_tools: ['Bash({deploy} *)']\n"),
+    ] {
+        bot.write("routines/tries.md", &job(&list, &format!("perl by.pl {deploy}")));
+        let run = service.fire("tries");
+        let said = printed(&bot.json(["runs", "show", run["run"].as_str().unwrap()]));
+        assert_eq!(said.matches("failed").count(), 4, "{list}{said}");
+        assert!(!bot.path("work/made").exists(), "{list}{said}");
+    }
+    // The line itself asks, and what is allowed works.
+    bot.write(
+        "routines/tries.md",
+        &job(&format!("allowed_tools: ['Bash(perl *)']\n{}", asked.replace("5s", "1m")), &format!("{deploy} made")),
+    );
+    let run = bot.ok(["fire", "tries"]);
+    let question = service.until("it asks", || bot.json(["questions"]).as_array().unwrap().first().cloned());
+    bot.ok(["questions", "answer", &question["number"].to_string(), "allow"]);
+    let runs = service.until_ended("tries", 5);
+    assert_eq!(runs[0]["outcome"], "completed", "{run}: {runs:#?}");
+    service.stop();
+}
+
 /// A terminal gives what the person types to its first reader, and a disk gives all files.
 #[test]
 fn a_job_that_reads_everything_reads_no_device() {

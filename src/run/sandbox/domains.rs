@@ -401,7 +401,7 @@ impl SandboxPlan {
         agent_sandbox::without(&places, &self.hidden().iter().map(resolved).collect::<Vec<_>>())
     }
 
-    /// Returns the files by which programs could be started past the broker: those that denials name, and the person's own
+    /// Returns the files by which programs could be started past the broker: those that denials and questions name, and the person's own
     /// commands, which only `ollim-bot` starts, after the service's verdict.
     fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
         let folders: Vec<PathBuf> =
@@ -420,6 +420,12 @@ impl SandboxPlan {
                 files.extend(GIT_CORE.iter().map(resolved));
             }
         }
+        // No domain takes a single file out of `work/`.
+        let by_path = rights.denied_paths.iter().map(|path| match path.strip_prefix("~/") {
+            Some(path) => resolved(self.user_home.join(path)),
+            None => resolved(self.home.work().join(path)),
+        });
+        files.extend(by_path.filter(|file| farm::is_program(file) && !file.starts_with(self.home.work())));
         files.extend(other_names(&files, &folders));
         files.sort();
         files.dedup();

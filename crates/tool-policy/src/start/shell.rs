@@ -18,6 +18,8 @@ pub struct ShellRights {
     pub judged: Vec<String>,
     /// Names in `judged` that denials and asking rules name, and the application's command: programs that run others ask about them too.
     pub denied: Vec<String>,
+    /// Programs that denials and asking rules spell by a path.
+    pub denied_paths: Vec<String>,
     /// Whether a denial or an asking rule names no definite program (`Bash(* --force)`), so every program must be asked about.
     pub judge_all: bool,
     /// Programs that rules spell by a path (`./run.sh`, `/usr/bin/git`).
@@ -49,7 +51,7 @@ impl Policy {
         let own = Some(self.application().command).filter(|own| !own.is_empty());
         let mut judged: Vec<String> = own.map(str::to_owned).into_iter().collect();
         let mut denied = judged.clone();
-        let mut spelled = Vec::new();
+        let (mut spelled, mut denied_paths) = (Vec::new(), Vec::new());
         let mut judge_all = false;
         let denials = lists.iter().flat_map(|lists| lists.denials_for("Bash"));
         let asks = lists.iter().flat_map(|lists| lists.asks_for("Bash"));
@@ -67,6 +69,7 @@ impl Policy {
             };
             if program.contains('/') {
                 spelled.push(program.to_owned());
+                denied_paths.extend(Some(program.to_owned()).filter(|_| denies));
             }
             judged.push(base_name(program).to_owned());
             let names = judged.len() - 1;
@@ -80,7 +83,7 @@ impl Policy {
                 denied.extend(judged[names..].iter().cloned());
             }
         }
-        for list in [&mut judged, &mut denied, &mut spelled] {
+        for list in [&mut judged, &mut denied, &mut denied_paths, &mut spelled] {
             list.sort();
             list.dedup();
         }
@@ -98,7 +101,7 @@ impl Policy {
             Some(lists.allow.as_ref()?.iter().flat_map(open).collect())
         };
         let allowlists = lists.iter().filter_map(patterns).collect();
-        Some(ShellRights { allowlists, everything, free, judged, denied, judge_all, spelled, read_only })
+        Some(ShellRights { allowlists, everything, free, judged, denied, denied_paths, judge_all, spelled, read_only })
     }
 }
 
