@@ -291,6 +291,32 @@ mod tests {
     }
 
     #[test]
+    fn a_question_about_a_program_that_a_granted_one_starts_by_its_path_is_told() {
+        let said = |asked: &str, granted: &[&str]| {
+            BOT.ask_warnings(&patterns(&[asked])[0], Some(&patterns(granted))).join(" | ")
+        };
+        for (asked, granted, expect) in [
+            ("Bash(gi* push *)", "Bash(python3 *)", "names no program"),
+            ("Bash(* push *)", "Bash(make *)", "names no program"),
+            ("Bash(./deploy.sh *)", "Bash(make *)", "runs the same file of `work/` unasked"),
+            ("Bash(npm publish *)", "Bash(npm run *)", "may call it by its path"),
+        ] {
+            assert!(said(asked, &["Read", granted]).contains(expect), "{asked}: {}", said(asked, &["Read", granted]));
+            assert!(!said(asked, &["Read", "Bash(cat *)"]).contains(expect), "{asked}");
+        }
+        let fetches = ["Edit(notes/**)", "Bash(git fetch *)"];
+        assert!(said("Bash(git push *)", &fetches).contains("may call it by its path"));
+        assert_eq!(said("Bash(git push *)", &fetches[1..]), "");
+        for (asked, granted) in [
+            ("Bash(git push *)", "Bash(make *)"),
+            ("Bash(git push *)", "Bash(git log *)"),
+            ("Bash(/opt/deploy *)", "Bash(make *)"),
+        ] {
+            assert_eq!(said(asked, &[granted]), "", "{asked}");
+        }
+    }
+
+    #[test]
     fn a_denial_of_paths_is_a_guard_rail_where_bash_is_left() {
         let said = |list: &[&str]| BOT.denylist_warnings(&patterns(list)[0], &patterns(list)).join(" | ");
         assert!(said(&["Edit(archive/**)"]).contains("the shell and what it runs"));

@@ -5,10 +5,10 @@ mod misleading;
 use misleading::misleading;
 
 use crate::options::scan;
-use crate::programs::{self, Class, runs_anything};
+use crate::programs::{self, Class, base_name, runs_anything};
 use crate::restraints::is_restrained;
 use crate::rule::{Matcher, Origin, Rule};
-use crate::{Application, ToolPattern};
+use crate::{Application, Executes, ToolPattern};
 
 impl Application {
     /// Returns warnings about a pattern in an allowlist: it is broader than it looks, or grants nothing.
@@ -159,7 +159,48 @@ impl Application {
                  unasked; keep them in a folder outside of `work/`"
             ));
         }
+        if let Matcher::Command(asked) = &rule.matcher {
+            out.extend(self.started_unasked(pattern, asked.program(), granted));
+        }
         out
+    }
+
+    /// Returns the warning about a question that does not hold where a granted program starts others: the kernel knows a program by its
+    /// file, and no rule of the kernel takes a file out of `work/`.
+    fn started_unasked(
+        &'static self,
+        pattern: &ToolPattern,
+        program: Option<&str>,
+        granted: Option<&[ToolPattern]>,
+    ) -> Option<String> {
+        let is_in_work = program.is_some_and(|program| program.contains('/') && !program.starts_with(['/', '~']));
+        let granted = granted?;
+        // A repository's configuration names commands that git starts.
+        let writes = granted.iter().any(|grant| ["*", "Edit"].contains(&grant.canonical_tool()));
+        let starts = |grant: &&ToolPattern| match Rule::new(grant, Origin::MainTools, self).matcher {
+            Matcher::Command(command) => command.program().is_some_and(|own| {
+                let rights = command.rights(own);
+                let is_wide = rights.executes == Executes::Anything;
+                let is_git_online = writes && rights.network && programs::by_base_name(own).is_git();
+                let is_itself = program.is_some_and(|program| base_name(own) == base_name(program));
+                is_wide && (program.is_none() || is_in_work) || is_itself && (is_wide || is_git_online)
+            }),
+            _ => false,
+        };
+        let starter = granted.iter().find(starts)?;
+        Some(match program {
+            None => format!(
+                "`{pattern}` names no program: what `{starter}` starts by a path is not asked about; name the program"
+            ),
+            Some(_) if is_in_work => format!(
+                "`{pattern}` is asked about in the job's own lines: what `{starter}` starts runs the same file of `work/` unasked; keep \
+                 it outside of `work/`"
+            ),
+            Some(program) => format!(
+                "`{pattern}` is asked about where `{program}` is called by its name: what `{starter}` starts may call it by its path, \
+                 unasked; grant less than `{starter}`"
+            ),
+        })
     }
 
     /// Returns warnings about a pattern in the denylist `list`.
