@@ -671,7 +671,10 @@ impl CommandRule {
     /// Returns whether the rule denies a start.
     pub(super) fn denies(&self, start: &StartWords<'_>) -> bool {
         let is_denied = |text: &String| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text));
-        start.denying.iter().any(is_denied) || self.denials.iter().any(|denial| denial.holds(start.denied()))
+        // A call of another program is not read.
+        let concerns = |denial: &Denial| start.readings().any(|words| denial.concerns(words));
+        let holds = |denial: &Denial| concerns(denial) && denial.holds(start.denied());
+        start.denying.iter().any(is_denied) || self.denials.iter().any(holds)
     }
 
     /// Returns whether matching the rule searches the whole command.

@@ -118,6 +118,11 @@ impl Denial {
         Some(denial)
     }
 
+    /// Returns whether it may hold for a call with these words, by their program alone.
+    pub(super) fn concerns(&self, words: &[String]) -> bool {
+        words.first().is_some_and(|program| self.program.matches(&program_of(program)))
+    }
+
     /// Returns whether it holds for a call in one of its forms.
     pub(super) fn holds(&self, call: &DeniedCall) -> bool {
         let commands = Cell::new(0);

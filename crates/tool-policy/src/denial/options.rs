@@ -1,6 +1,6 @@
 //! Options of a call, as its program may read them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::choice;
 use crate::programs::{self, ContainerOptions, FetchOptions, Program, Syntax, git, synonyms};
@@ -146,15 +146,17 @@ impl Reader {
         }
     }
 
-    /// Reads a cluster. Behind a letter that is not known, the rest may be its value, or further letters.
+    /// Reads a cluster. Behind a letter that is not known, the rest may be its value, or further letters. Far behind, each ASCII letter
+    /// counts once, and no other one does: it is a part of a value.
     fn letters(&mut self, letters: &str, given: impl Fn(&str, Option<&str>) -> Given) -> (Vec<Given>, Option<bool>) {
-        let mut found: Vec<Given> = Vec::new();
+        let (mut found, mut known): (Vec<Given>, HashSet<char>) = (Vec::new(), HashSet::new());
         for (at, letter) in letters.char_indices() {
             let rest = &letters[at + letter.len_utf8()..];
-            let is_known = at > LONGEST_CLUSTER && found.iter().any(|given| given.name.starts_with(letter));
-            if is_known && !rest.is_empty() {
+            let counts = at <= LONGEST_CLUSTER || (letter.is_ascii() && !known.contains(&letter));
+            if !counts && !rest.is_empty() {
                 continue;
             }
+            known.insert(letter);
             let takes = self.takes_next(&format!("-{letter}"));
             let is_attached = self.entry.options.attached.contains(letter);
             let value = rest.strip_prefix('=').unwrap_or(rest);

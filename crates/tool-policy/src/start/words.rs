@@ -120,8 +120,12 @@ impl<'a> StartWords<'a> {
 
     /// Returns the words as denials read them, apart from options.
     pub fn denied(&self) -> &DeniedCall {
-        let readings = || std::iter::once(self.words).chain(self.readings.iter().map(Vec::as_slice));
-        self.denied.get_or_init(|| DeniedCall::read(readings()))
+        self.denied.get_or_init(|| DeniedCall::read(self.readings()))
+    }
+
+    /// Returns the words in each reading by which the program does the same.
+    pub fn readings(&self) -> impl Iterator<Item = &[String]> {
+        std::iter::once(self.words).chain(self.readings.iter().map(Vec::as_slice))
     }
 }
 

@@ -469,4 +469,20 @@ fn a_denial_reads_long_calls_in_little_time() {
     let nested = format!("{}rm x", "sudo ".repeat(100));
     denies(&denying(&[&format!("Bash({nested})")]), &[&nested]);
     hostile::quickly(&policy, &["git".to_owned(), "push".to_owned(), format!("-{}", "v".repeat(200_000))]);
+    // Letters that are all different.
+    let letters: String = ('\u{4e00}'..).take(80_000).collect();
+    for program in ["git", "nc", "mytool"] {
+        hostile::quickly(&policy, &[program.to_owned(), "push".to_owned(), format!("-{letters}")]);
+    }
+}
+
+/// Letters far behind others, and behind marks of other languages, are still read.
+#[test]
+fn a_denial_reads_the_last_letters_of_a_long_word() {
+    let (many, marks) = ("v".repeat(100), "\u{4e00}\u{4e01}".repeat(50));
+    denials(&[(
+        "nc -e *",
+        &[&format!("nc -{many}e sh"), &format!("nc -{many}nze sh"), &format!("nc -{marks}e sh")],
+        &[&format!("nc -{many} web")],
+    )]);
 }
