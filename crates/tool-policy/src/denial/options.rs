@@ -3,11 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::choice;
-use crate::programs::{self, ContainerOptions, FetchOptions, Program, Syntax, git, synonyms};
+use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Names, Program, Syntax, git, synonyms};
 use crate::wildcard::{STAR, Wildcard};
 
 /// Values by which `docker` and `kubectl` turn a switch off.
 const OFF: [&str; 6] = ["0", "F", "FALSE", "False", "f", "false"];
+
+/// Options of theirs that have a value, though it may be missing. One of these values is one of several choices.
+const CHOOSING: Names = "cascade";
 
 /// Number of letters in a word of which each may have the rest of the word for its value.
 const LONGEST_CLUSTER: usize = 32;
@@ -23,6 +26,8 @@ pub(super) struct Given {
     pub next: Option<String>,
     /// Whether it stands in front of the subcommand of `git`, where it means something else.
     pub in_front: bool,
+    /// Whether it is a switch that is turned off.
+    pub is_off: bool,
 }
 
 /// An option that a denial names.
@@ -42,16 +47,15 @@ impl Needed {
             let is_named = || self.is_named(entry, subcommand, &given.name);
             self.in_front == given.in_front
                 && *names.entry(&given.name).or_insert_with(is_named)
-                && self.has_value_of(entry, given)
+                && self.has_value_of(given)
         })
     }
 
-    fn has_value_of(&self, entry: &Program, given: &Given) -> bool {
+    fn has_value_of(&self, given: &Given) -> bool {
         match &self.value {
             Some(value) if value.matches_everything() => true,
             Some(value) => [&given.attached, &given.next].into_iter().flatten().any(|text| value.matches(text)),
-            // A switch that is turned off.
-            None => entry.terminal.is_none() || !given.attached.as_deref().is_some_and(|value| OFF.contains(&value)),
+            None => !given.is_off,
         }
     }
 
@@ -61,37 +65,42 @@ impl Needed {
             return Wildcard::name(&self.name).matches(name);
         }
         let is_letter = |name: &str| name.chars().count() == 1;
-        let choice = |name| choice_of(entry, subcommand, name);
+        let choices = |name| choices_of(entry, subcommand, name);
         let is_abbreviated = || {
-            let long = if is_letter(&self.name) { choice(&self.name) } else { &self.name };
-            entry.is_git() && long.starts_with(name) && !git::has_switch(subcommand, &format!("--{name}"))
+            let is_it = |long: &str| !is_letter(long) && long.starts_with(name);
+            entry.is_git()
+                && choices(&self.name).into_iter().any(is_it)
+                && !git::has_switch(subcommand, &format!("--{name}"))
+        };
+        let is_same = || {
+            let own = choices(&self.name);
+            choices(name).iter().any(|choice| own.contains(choice))
         };
         self.name == name
-            || ((is_letter(&self.name) || is_letter(name)) && choice(&self.name) == choice(name))
+            || ((is_letter(&self.name) || is_letter(name)) && is_same())
             || (!is_letter(name) && is_abbreviated())
     }
 }
 
-/// Returns the name that the tables have for what an option chooses: a long one for a letter, if they know it.
-fn choice_of<'a>(entry: &Program, subcommand: &str, name: &'a str) -> &'a str {
+/// Returns the names that the tables have for what an option chooses: its own, and a long one for a letter. The same letter may be another
+/// option of another subcommand.
+fn choices_of<'a>(entry: &Program, subcommand: &str, name: &'a str) -> Vec<&'a str> {
+    let mut found = vec![name];
     if let Some((_, _, names)) = entry.terminal {
-        let mut names = names.split_whitespace();
-        let letter = |letter, long: Option<&'static str>| long.filter(|long| name == letter || name == *long);
-        if let Some(long) = letter("i", names.next()).or_else(|| letter("t", names.next())) {
-            return long;
-        }
+        let names = ["i", "t"].into_iter().zip(names.split_whitespace());
+        found.extend(names.filter(|(letter, _)| *letter == name).map(|(_, long)| long));
     }
     if let Syntax::Fetch(known) = entry.syntax {
-        return known.names.iter().find(|(letter, _)| *letter == name).map_or(name, |(_, long)| *long);
+        found.extend(known.names.iter().filter(|(letter, _)| *letter == name).map(|(_, long)| *long));
+        return found;
     }
     let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
-    let mut guarded = options.guarded.iter();
-    if let Some(option) = guarded.find(|option| name.len() == 1 && option.short.contains(name)) {
-        return option.name;
-    }
+    let is_guarded = |option: &&GuardedOption| name.len() == 1 && option.short.contains(name);
+    found.extend(options.guarded.iter().find(is_guarded).map(|option| option.name));
     let program = entry.names.first().copied().unwrap_or_default();
     let full = if entry.is_git() { format!("{program} {subcommand}") } else { program.to_owned() };
-    synonyms::choice(&full, name).unwrap_or(name)
+    found.extend(synonyms::choice(&full, name));
+    found
 }
 
 /// Reads the options of a program, one word after the other.
@@ -141,7 +150,11 @@ impl Reader {
             };
         };
         match long.split_once('=') {
-            Some((name, value)) => (vec![given(&self.entry.options.long_name(name), Some(value))], Some(false)),
+            Some((name, value)) => {
+                let is_off = self.is_off(&word[..word.len() - value.len() - 1], value);
+                let option = given(&self.entry.options.long_name(name), Some(value));
+                (vec![Given { is_off, ..option }], Some(false))
+            }
             None => (vec![given(&self.entry.options.long_name(long), None)], self.takes_next(word)),
         }
     }
@@ -162,7 +175,8 @@ impl Reader {
             let value = rest.strip_prefix('=').unwrap_or(rest);
             let has_value = !value.is_empty() && (takes != Some(false) || is_attached || rest.starts_with('='));
             let value = Some(value).filter(|_| has_value && at <= LONGEST_CLUSTER);
-            found.push(given(letter.encode_utf8(&mut [0; 4]), value));
+            let is_off = rest.starts_with('=') && value.is_some_and(|value| self.is_off(&format!("-{letter}"), value));
+            found.push(Given { is_off, ..given(letter.encode_utf8(&mut [0; 4]), value) });
             if rest.is_empty() {
                 return (found, takes);
             }
@@ -172,6 +186,14 @@ impl Reader {
             }
         }
         (found, Some(false))
+    }
+
+    /// Returns whether a value behind a `=` turns an option off. In doubt it is one that has values.
+    fn is_off(&mut self, option: &str, value: &str) -> bool {
+        self.entry.terminal.is_some()
+            && OFF.contains(&value)
+            && !programs::contains(CHOOSING, option.trim_start_matches('-'))
+            && self.takes_next(option) == Some(false)
     }
 
     /// Returns whether the word behind an option is its value. `None` if that is not known.

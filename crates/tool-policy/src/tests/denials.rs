@@ -486,3 +486,46 @@ fn a_denial_reads_the_last_letters_of_a_long_word() {
         &[&format!("nc -{many} web")],
     )]);
 }
+
+/// Only a switch is turned off by `false` or 0. Of another option that is a value like each other one.
+#[test]
+fn a_value_turns_off_only_a_switch() {
+    denials(&[
+        (
+            "docker exec -u *",
+            &["-u0", "-u=0", "--user=0", "-itu0", "-u 0", "--user 0", "-uf"]
+                .map(|options| format!("docker exec {options} web sh"))
+                .each_ref()
+                .map(String::as_str),
+            &["docker exec -it web sh"],
+        ),
+        ("docker run -u *", &["docker run -u0 acme/x", "docker run --user=0 acme/x"], &["docker run acme/x"]),
+        ("docker run --memory *", &["docker run --memory=0 acme/x"], &["docker run acme/x"]),
+        ("docker run -p *", &["docker run -p0 acme/x"], &["docker run acme/x"]),
+        ("docker stop -t *", &["docker stop -t0 web", "docker stop --time=0 web"], &["docker stop web"]),
+        ("docker logs -n *", &["docker logs -n0 web", "docker logs -n=0 web"], &["docker logs web"]),
+        ("docker logs -t *", &["docker logs -tf web", "docker logs -ft web"], &["docker logs -f web"]),
+        (
+            "kubectl scale --replicas *",
+            &["kubectl scale deploy web --replicas=0", "kubectl scale --replicas=0 deploy web"],
+            &["kubectl scale deploy web"],
+        ),
+        ("kubectl delete --grace-period *", &["kubectl delete --grace-period=0 pod web"], &["kubectl delete pod web"]),
+        ("kubectl delete --cascade *", &["kubectl delete --cascade=false pod web"], &["kubectl delete pod web"]),
+        (
+            "docker run --privileged *",
+            &["docker run --privileged=1 acme/x", "docker run --privileged=true acme/x"],
+            &["docker run --privileged=0 acme/x", "docker run --privileged=F acme/x"],
+        ),
+        (
+            "docker run -d *",
+            &["docker run -d=true acme/x", "docker run -itd acme/x"],
+            &["docker run -d=false acme/x", "docker run -it acme/x"],
+        ),
+        (
+            "kubectl delete --force *",
+            &["kubectl delete --force=true pod web"],
+            &["kubectl delete --force=false pod web"],
+        ),
+    ]);
+}
