@@ -97,7 +97,8 @@ impl Denial {
                 let next = option.next.as_ref().filter(|_| has_next);
                 let value = option.attached.as_ref().filter(|_| is_last).or(next);
                 let value = value.map(|text| Wildcard::words_of(std::slice::from_ref(text)));
-                denial.options.push(Needed { name: option.name.clone(), value, in_front: option.in_front });
+                let (name, is_letter, in_front) = (option.name.clone(), option.is_letter, option.in_front);
+                denial.options.push(Needed { name, is_letter, value, in_front });
             }
             if !token.operand || (token.value && takes_next) {
                 continue;

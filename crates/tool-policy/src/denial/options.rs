@@ -20,6 +20,8 @@ const LONGEST_CLUSTER: usize = 32;
 pub(super) struct Given {
     /// A letter, or a long name without its dashes.
     pub name: String,
+    /// Whether it is a letter. A long name may be abbreviated to one, too.
+    pub is_letter: bool,
     /// Its value in the same word.
     pub attached: Option<String>,
     /// The next word, if that may be its value.
@@ -34,6 +36,7 @@ pub(super) struct Given {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Needed {
     pub name: String,
+    pub is_letter: bool,
     pub value: Option<Wildcard>,
     pub in_front: bool,
 }
@@ -42,11 +45,11 @@ impl Needed {
     /// Returns whether one of these options of a call is it. `subcommand`: that of the call.
     pub fn is_among<'a>(&self, entry: &Program, subcommand: &str, mut given: impl Iterator<Item = &'a Given>) -> bool {
         // A call may have the same one many times.
-        let mut names: HashMap<&str, bool> = HashMap::new();
+        let mut names: HashMap<(&str, bool), bool> = HashMap::new();
         given.any(|given| {
-            let is_named = || self.is_named(entry, subcommand, &given.name);
+            let is_named = || self.is_named(entry, subcommand, given);
             self.in_front == given.in_front
-                && *names.entry(&given.name).or_insert_with(is_named)
+                && *names.entry((&given.name, given.is_letter)).or_insert_with(is_named)
                 && self.has_value_of(given)
         })
     }
@@ -59,15 +62,15 @@ impl Needed {
         }
     }
 
-    /// Returns whether a name is that of this option, another one for it, or an abbreviation.
-    fn is_named(&self, entry: &Program, subcommand: &str, name: &str) -> bool {
+    /// Returns whether an option has the name of this one, another one for it, or an abbreviation.
+    fn is_named(&self, entry: &Program, subcommand: &str, given: &Given) -> bool {
+        let name = given.name.as_str();
         if self.name.contains(STAR) {
             return Wildcard::name(&self.name).matches(name);
         }
-        let is_letter = |name: &str| name.chars().count() == 1;
         let choices = |name| choices_of(entry, subcommand, name);
         let is_abbreviated = || {
-            let is_it = |long: &str| !is_letter(long) && long.starts_with(name);
+            let is_it = |long: &str| long.len() > 1 && long.starts_with(name);
             entry.is_git()
                 && choices(&self.name).into_iter().any(is_it)
                 && !git::has_switch(subcommand, &format!("--{name}"))
@@ -77,8 +80,8 @@ impl Needed {
             choices(name).iter().any(|choice| own.contains(choice))
         };
         self.name == name
-            || ((is_letter(&self.name) || is_letter(name)) && is_same())
-            || (!is_letter(name) && is_abbreviated())
+            || ((self.is_letter || given.is_letter) && is_same())
+            || (!given.is_letter && is_abbreviated())
     }
 }
 
@@ -137,6 +140,7 @@ impl Reader {
         let in_front = self.entry.is_git() && self.subcommand.is_empty();
         let given = |name: &str, value: Option<&str>| Given {
             name: name.to_owned(),
+            is_letter: name.chars().count() == 1 && !word.starts_with("--"),
             attached: value.map(ToOwned::to_owned),
             in_front,
             ..Given::default()

@@ -294,7 +294,13 @@ fn a_denial_of_git_holds_behind_abbreviated_options() {
             ],
             &["git push --force-with-lease", "git push -u origin", "git stash push --force", "git push origin f"],
         ),
-        ("git reset --hard *", &["git reset --qui --hard", "git reset x --hard"], &["git reset --qui x"]),
+        (
+            "git reset --hard *",
+            &["git reset --qui --hard", "git reset x --hard", "git reset --h", "git reset --h x", "git reset x --ha"],
+            &["git reset --qui x", "git reset --s x", "git reset -h"],
+        ),
+        ("git reset --soft *", &["git reset --s HEAD~1"], &["git reset --m HEAD~1"]),
+        ("git commit --message *", &["git commit --m x", "git commit --m=x", "git commit -m x"], &["git commit --a"]),
         (
             "git commit -m *",
             &["git commit --qui -m x", "git commit --signof -m x", "git commit --qui --mess=x", "git commit -a -vmx"],
