@@ -66,6 +66,9 @@ fn tokens(entry: &'static Program, arguments: &[String]) -> Vec<Token> {
         } else if !has_ended && is_option(word) {
             has_ended = word == "--" && !may_be_value;
             let (mut options, next) = reader.options(word);
+            if !may_be_value {
+                reader.behind(word);
+            }
             let following = arguments.get(at + 1);
             takes_next = match next {
                 // Values of `make` are optional numbers.

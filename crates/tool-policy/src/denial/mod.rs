@@ -44,6 +44,8 @@ struct Operand {
 #[derive(Debug, Default)]
 pub(super) struct DeniedCall {
     calls: Vec<Call>,
+    /// Whether the first one is that of the application with its global options, and the second one that without them.
+    has_global: bool,
     /// The call of `git` among the words of another program.
     of_git: Option<Call>,
 }
@@ -56,7 +58,8 @@ impl DeniedCall {
             let at = call.words.iter().skip(1).position(is_git)?;
             Call::read(&call.words[at + 1..])
         });
-        Self { calls, of_git }
+        let has_global = calls.len() > 1 && !programs::named(calls[0].program()).is_git();
+        Self { calls, has_global, of_git }
     }
 }
 
@@ -97,7 +100,8 @@ impl Denial {
                 let next = option.next.as_ref().filter(|_| has_next);
                 let value = option.attached.as_ref().filter(|_| is_last).or(next);
                 let value = value.map(|text| Wildcard::words_of(std::slice::from_ref(text)));
-                let (name, is_letter, in_front) = (option.name.clone(), option.is_letter, option.in_front);
+                let (name, is_letter, in_front) =
+                    (option.name.clone(), option.is_letter, (!is_any).then_some(option.in_front));
                 denial.options.push(Needed { name, is_letter, value, in_front });
             }
             if !token.operand || (token.value && takes_next) {
@@ -128,7 +132,9 @@ impl Denial {
     pub(super) fn holds(&self, call: &DeniedCall) -> bool {
         let commands = Cell::new(0);
         let of_git = call.of_git.iter().filter(|_| self.is_any);
-        call.calls.iter().chain(of_git).any(|call| self.is_in(call, &commands))
+        // A denial without options says nothing of global ones, whose values are no operands.
+        let skipped = usize::from(call.has_global && self.options.is_empty() && !self.is_any);
+        call.calls.iter().skip(skipped).chain(of_git).any(|call| self.is_in(call, &commands))
     }
 
     fn is_in(&self, call: &Call, commands: &Cell<usize>) -> bool {

@@ -26,7 +26,7 @@ pub(super) struct Given {
     pub attached: Option<String>,
     /// The next word, if that may be its value.
     pub next: Option<String>,
-    /// Whether it stands in front of the subcommand of `git`, where it means something else.
+    /// Whether it stands in front of the subcommand of `git`, or of the code that an interpreter runs, where it means something else.
     pub in_front: bool,
     /// Whether it is a switch that is turned off.
     pub is_off: bool,
@@ -38,7 +38,8 @@ pub(super) struct Needed {
     pub name: String,
     pub is_letter: bool,
     pub value: Option<Wildcard>,
-    pub in_front: bool,
+    /// See [`Given::in_front`]. `None` if it may be an option of any program.
+    pub in_front: Option<bool>,
 }
 
 impl Needed {
@@ -48,7 +49,7 @@ impl Needed {
         let mut names: HashMap<(&str, bool), bool> = HashMap::new();
         given.any(|given| {
             let is_named = || self.is_named(entry, subcommand, given);
-            self.in_front == given.in_front
+            self.in_front.is_none_or(|in_front| in_front == given.in_front)
                 && *names.entry((&given.name, given.is_letter)).or_insert_with(is_named)
                 && self.has_value_of(given)
         })
@@ -111,6 +112,8 @@ pub(super) struct Reader {
     entry: &'static Program,
     /// The subcommand, once it was read.
     subcommand: Vec<String>,
+    /// Whether an option has named the code that is run, which has its own ones (`python3 -m pytest -c x`).
+    has_code: bool,
     /// The options of a container, behind a subcommand that has them.
     container: Option<&'static ContainerOptions>,
     /// What is known of the options that were read behind the same subcommand.
@@ -119,7 +122,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub fn new(entry: &'static Program) -> Self {
-        Self { entry, subcommand: Vec::new(), container: None, known: HashMap::new() }
+        Self { entry, subcommand: Vec::new(), has_code: false, container: None, known: HashMap::new() }
     }
 
     /// Reads what may be an operand.
@@ -135,9 +138,21 @@ impl Reader {
         self.container = container;
     }
 
+    /// Notes an option that is no value of another one.
+    pub fn behind(&mut self, word: &str) {
+        let naming = self.entry.options.naming_code;
+        self.has_code |= naming.split_whitespace().any(|option| match self.entry.options.one_dash() {
+            true => word == option,
+            false => word.starts_with(option),
+        });
+    }
+
     /// Returns the options in a word, and whether the next word is the value of the last one. `None`: that is not known.
     pub fn options(&mut self, word: &str) -> (Vec<Given>, Option<bool>) {
-        let in_front = self.entry.is_git() && self.subcommand.is_empty();
+        let in_front = match self.entry.options.naming_code {
+            "" => self.entry.is_git() && self.subcommand.is_empty(),
+            _ => !self.has_code,
+        };
         let given = |name: &str, value: Option<&str>| Given {
             name: name.to_owned(),
             is_letter: name.chars().count() == 1 && !word.starts_with("--"),
@@ -222,9 +237,13 @@ impl Reader {
             let known = git::takes_next(subcommand, option);
             return known.or_else(|| choice::takes_next_behind(self.entry, &self.subcommand, option));
         }
+        let behind = || choice::takes_next_behind(self.entry, &self.subcommand, option);
+        let perhaps = self.entry.harmless.map_or("", |known| known.perhaps_valued);
         match self.container {
             Some(known) => of_container(known, option),
-            None => choice::takes_next_behind(self.entry, &self.subcommand, option),
+            // Behind another subcommand it has none.
+            None if option.len() == 2 && perhaps.contains(&option[1..]) => behind().filter(|takes| !takes),
+            None => behind(),
         }
     }
 }

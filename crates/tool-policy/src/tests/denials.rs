@@ -535,3 +535,66 @@ fn a_value_turns_off_only_a_switch() {
         ),
     ]);
 }
+
+/// Global options of the application are known, so that their values are no subcommands.
+#[test]
+fn a_denial_of_the_application_reads_it_without_global_options() {
+    denials(&[
+        (
+            "bot cal *",
+            &["bot --json cal", "bot --color never cal", "bot --unknown gmail cal", "bot --json --unknown x cal"],
+            &["bot --json gmail cal", "bot --json gmail --from cal", "bot --color cal gmail", "bot gmail --json cal"],
+        ),
+        ("bot gmail --from *", &["bot --json gmail -v --from x", "bot gmail --from=x"], &["bot --json gmail from"]),
+        ("* --json *", &["bot --json cal", "bot cal --json", "bot --color never cal --json"], &["bot cal"]),
+    ]);
+}
+
+/// Behind a module, options are its own.
+#[test]
+fn a_denial_tells_options_of_an_interpreter_from_those_of_a_module() {
+    denials(&[
+        (
+            "python3 -c *",
+            &[
+                "python3 -c x",
+                "python3 -I -c x",
+                "python3 -Ic x",
+                "python3 -W -m -c x",
+                "python3 -X dev -c x",
+                "python3 -u -cx",
+            ],
+            &[
+                "python3 -m pytest -c pytest.ini",
+                "python3 -m http.server -c x",
+                "python3 -mpytest -c x",
+                "python3 a.py -c",
+            ],
+        ),
+        (
+            "python3 -m pytest -x *",
+            &["python3 -m pytest -q -x", "python3 -m pytest -x a.py", "python3 -I -m pytest -x", "python3 -mpytest -x"],
+            &["python3 -m pytest -q", "python3 -x a.py"],
+        ),
+        (
+            "python3 -m pip *",
+            &["python3 -m pip list", "python3 -I -mpip list", "python3 -u -m pip"],
+            &["python3 -m pytest"],
+        ),
+        ("* -c *", &["python3 -Ic x", "git -pc a.b=c log", "python3 -m pytest -qc x"], &["python3 -I x"]),
+        ("java -jar x.jar --force *", &["java -jar x.jar -v --force"], &["java -jar x.jar -v"]),
+    ]);
+}
+
+/// A letter that has a value behind one subcommand has none behind another.
+#[test]
+fn a_denial_reads_letters_behind_one_that_has_a_value_elsewhere() {
+    denials(&[
+        ("kubectl logs -f *", &["kubectl logs -pf web", "kubectl logs -fp web"], &["kubectl logs -p web"]),
+        (
+            "kubectl patch -p *",
+            &["kubectl patch pod web -p x", "kubectl patch pod web -px"],
+            &["kubectl patch pod web"],
+        ),
+    ]);
+}
