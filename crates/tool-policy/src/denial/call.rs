@@ -61,7 +61,12 @@ fn tokens(entry: &'static Program, arguments: &[String]) -> Vec<Token> {
         let is_value = takes_next == Some(true) && !is_option(word);
         let may_be_value = takes_next != Some(false);
         takes_next = Some(false);
-        if is_value {
+        let is_bundle = at == 0 && entry.options.bundled && !is_option(word) && !word.contains(STAR);
+        if is_bundle {
+            let (options, next) = reader.bundle(word, &arguments[1..]);
+            takes_next = next;
+            found.push(Token { options, ..Token::default() });
+        } else if is_value {
             found.push(Token { value: true, ..Token::default() });
         } else if !has_ended && is_option(word) {
             has_ended = word == "--" && !may_be_value;

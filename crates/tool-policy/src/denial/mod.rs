@@ -9,7 +9,7 @@ use std::cell::Cell;
 use crate::programs::{self, Class, CommandOperands, Program};
 use crate::wildcard::{STAR, Wildcard, loose};
 use call::{Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind};
-use options::Needed;
+use options::{Needed, Scope};
 
 /// Maximum number of places in a call at which a command may begin. A call with more of them is denied.
 const MAX_COMMANDS: usize = 16;
@@ -171,7 +171,7 @@ impl Denial {
                 return false;
             }
         }
-        reached[end] && self.command.is_none() && self.has_options(entry, call, call.tokens.len())
+        reached[end] && self.command.is_none() && self.has_options(call, call.tokens.len())
     }
 
     /// A star may stand for options only, which are apart.
@@ -206,10 +206,11 @@ impl Denial {
     }
 
     /// Returns whether a call gives all options among its first words.
-    fn has_options(&self, entry: &Program, call: &Call, before: usize) -> bool {
+    fn has_options(&self, call: &Call, before: usize) -> bool {
         let subcommand = call.tokens.iter().position(|token| token.operand).map_or("", |at| call.text(at));
         let given = || call.tokens[..before].iter().flat_map(|token| &token.options);
-        self.options.iter().all(|option| option.is_among(entry, subcommand, given()))
+        let scope = Scope::new(call.program(), subcommand);
+        self.options.iter().all(|option| option.is_among(&scope, given()))
     }
 
     /// Returns whether the command of a wrapper is denied that may begin at one of the words from an index on.
@@ -232,7 +233,7 @@ impl Denial {
         if commands.get() > MAX_COMMANDS {
             return true;
         }
-        if !self.has_options(entry, call, at) {
+        if !self.has_options(call, at) {
             return false;
         }
         let started = match is_line {

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::choice;
-use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Names, Program, Syntax, git, synonyms};
+use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Program, Syntax, git, synonyms};
 use crate::wildcard::{STAR, Wildcard};
 
 /// Values by which `docker` and `kubectl` turn a switch off.
 const OFF: [&str; 6] = ["0", "F", "FALSE", "False", "f", "false"];
 
 /// Options of theirs that have a value, though it may be missing. One of these values is one of several choices.
-const CHOOSING: Names = "cascade";
+const CHOOSING: &str = "cascade";
 
 /// Number of letters in a word of which each may have the rest of the word for its value.
 const LONGEST_CLUSTER: usize = 32;
@@ -42,13 +42,27 @@ pub(super) struct Needed {
     pub in_front: Option<bool>,
 }
 
+/// A program by the name that the tables have for it, and the subcommand of its call.
+pub(super) struct Scope<'a> {
+    entry: &'static Program,
+    program: &'a str,
+    subcommand: &'a str,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(program: &'a str, subcommand: &'a str) -> Self {
+        Self { entry: programs::named(program), program: programs::table_name(program), subcommand }
+    }
+}
+
 impl Needed {
-    /// Returns whether one of these options of a call is it. `subcommand`: that of the call.
-    pub fn is_among<'a>(&self, entry: &Program, subcommand: &str, mut given: impl Iterator<Item = &'a Given>) -> bool {
+    /// Returns whether one of these options of a call is it.
+    pub fn is_among<'a>(&self, scope: &Scope<'_>, mut given: impl Iterator<Item = &'a Given>) -> bool {
+        let own = Names::of(scope, &self.name);
         // A call may have the same one many times.
         let mut names: HashMap<(&str, bool), bool> = HashMap::new();
         given.any(|given| {
-            let is_named = || self.is_named(entry, subcommand, given);
+            let is_named = || self.is_named(scope, &own, given);
             self.in_front.is_none_or(|in_front| in_front == given.in_front)
                 && *names.entry((&given.name, given.is_letter)).or_insert_with(is_named)
                 && self.has_value_of(given)
@@ -63,48 +77,60 @@ impl Needed {
         }
     }
 
-    /// Returns whether an option has the name of this one, another one for it, or an abbreviation.
-    fn is_named(&self, entry: &Program, subcommand: &str, given: &Given) -> bool {
+    /// Returns whether an option has the name of this one, another one for it, or an abbreviation. `own`: the names of this one.
+    fn is_named(&self, scope: &Scope<'_>, own: &Names<'_>, given: &Given) -> bool {
         let name = given.name.as_str();
         if self.name.contains(STAR) {
             return Wildcard::name(&self.name).matches(name);
         }
-        let choices = |name| choices_of(entry, subcommand, name);
+        if self.name == name {
+            return true;
+        }
         let is_abbreviated = || {
-            let is_it = |long: &str| long.len() > 1 && long.starts_with(name);
-            entry.is_git()
-                && choices(&self.name).into_iter().any(is_it)
-                && !git::has_switch(subcommand, &format!("--{name}"))
+            let is_it = |long: &&str| long.len() > 1 && long.starts_with(name);
+            scope.entry.is_git() && own.all().any(is_it) && !git::has_switch(scope.subcommand, &format!("--{name}"))
         };
-        let is_same = || {
-            let own = choices(&self.name);
-            choices(name).iter().any(|choice| own.contains(choice))
-        };
-        self.name == name
-            || ((self.is_letter || given.is_letter) && is_same())
+        let names = Names::of(scope, name);
+        let has_letter = self.is_letter || given.is_letter;
+        own.same.iter().any(|same| names.same.contains(same))
+            || (has_letter && own.all().any(|chosen| names.all().any(|other| other == chosen)))
             || (!given.is_letter && is_abbreviated())
     }
 }
 
-/// Returns the names that the tables have for what an option chooses: its own, and a long one for a letter. The same letter may be another
-/// option of another subcommand.
-fn choices_of<'a>(entry: &Program, subcommand: &str, name: &'a str) -> Vec<&'a str> {
-    let mut found = vec![name];
-    if let Some((_, _, names)) = entry.terminal {
-        let names = ["i", "t"].into_iter().zip(names.split_whitespace());
-        found.extend(names.filter(|(letter, _)| *letter == name).map(|(_, long)| long));
+/// The names that the tables have for an option. The same letter may be another option of another subcommand.
+struct Names<'a> {
+    /// Those of the option itself.
+    same: Vec<&'a str>,
+    /// Those of what it chooses. Two long options with the same choice are still two.
+    chosen: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(scope: &Scope<'_>, name: &'a str) -> Self {
+        let Scope { entry, program, subcommand } = *scope;
+        let mut same = vec![name];
+        same.extend(synonyms::others(program, subcommand, name));
+        let mut chosen = Vec::new();
+        if let Some((_, _, names)) = entry.terminal {
+            let names = ["i", "t"].into_iter().zip(names.split_whitespace());
+            chosen.extend(names.filter(|(letter, _)| *letter == name).map(|(_, long)| long));
+        }
+        if let Syntax::Fetch(known) = entry.syntax {
+            chosen.extend(known.names.iter().filter(|(letter, _)| *letter == name).map(|(_, long)| *long));
+            return Self { same, chosen };
+        }
+        let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
+        let is_guarded = |option: &&GuardedOption| name.len() == 1 && option.short.contains(name);
+        chosen.extend(options.guarded.iter().find(is_guarded).map(|option| option.name));
+        let full = if entry.is_git() { format!("{program} {subcommand}") } else { program.to_owned() };
+        chosen.extend(synonyms::choice(&full, name));
+        Self { same, chosen }
     }
-    if let Syntax::Fetch(known) = entry.syntax {
-        found.extend(known.names.iter().filter(|(letter, _)| *letter == name).map(|(_, long)| *long));
-        return found;
+
+    fn all(&self) -> impl Iterator<Item = &&'a str> {
+        self.same.iter().chain(&self.chosen)
     }
-    let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
-    let is_guarded = |option: &&GuardedOption| name.len() == 1 && option.short.contains(name);
-    found.extend(options.guarded.iter().find(is_guarded).map(|option| option.name));
-    let program = entry.names.first().copied().unwrap_or_default();
-    let full = if entry.is_git() { format!("{program} {subcommand}") } else { program.to_owned() };
-    found.extend(synonyms::choice(&full, name));
-    found
 }
 
 /// Reads the options of a program, one word after the other.
@@ -136,6 +162,21 @@ impl Reader {
             self.subcommand.push(word.to_owned());
         }
         self.container = container;
+    }
+
+    /// Returns the options in the first word of a program that reads letters there without a dash (`tar xf`), and whether the next word is a
+    /// value. The values stand in `behind`, in the order of their letters.
+    pub fn bundle(&mut self, word: &str, behind: &[String]) -> (Vec<Given>, Option<bool>) {
+        let mut values = behind.iter();
+        let option = |letter: char| {
+            let has_value = self.takes_next(&format!("-{letter}")) == Some(true);
+            let next = if has_value { values.next() } else { None };
+            Given { name: letter.to_string(), is_letter: true, next: next.cloned(), ..Given::default() }
+        };
+        let options: Vec<Given> = word.chars().take(LONGEST_CLUSTER).map(option).collect();
+        // Of several ones, only the place is not known.
+        let is_one = options.iter().filter(|option| option.next.is_some()).count() == 1;
+        (options, is_one.then_some(true))
     }
 
     /// Notes an option that is no value of another one.

@@ -1,7 +1,8 @@
 //! Names of the same choice: a letter and the long option that it stands for, or two long options. A later one takes the place of an
 //! earlier one, or adds to it.
 //!
-//! Options with a value are here, and switches that a rule may turn off (`--no-prune`). To give any other switch twice changes nothing.
+//! Options with a value are here, and switches that a rule may turn off (`--no-prune`). To give any other switch twice changes nothing. Those
+//! are in a table of their own, since only a denial reads them: it must hold for each of their names.
 
 use super::Names;
 
@@ -181,6 +182,158 @@ const TABLE: &[(Names, Names)] = &[
     ("notify-send", "a=app-name c=category h=hint i=icon r=replace-id t=expire-time u=urgency"),
     ("gpg gpg2", "o=output r=recipient u=local-user"),
 ];
+
+/// Programs, their subcommands, or none for all, and further pairs `NAME=OTHER` of names of the same option.
+const SWITCHES: &[(Names, Names, Names)] = &[
+    ("docker podman", "build", "t=tag"),
+    ("docker podman", "build cp create images load ps pull push run service stack", "q=quiet"),
+    ("docker podman", "build create run update", "c=cpu-shares"),
+    ("docker podman", "builder container image network rm rmi swarm system volume", "f=force"),
+    ("docker podman", "builder image images ps system volume", "a=all"),
+    ("docker podman", "buildx", "D=debug l=log-level v=version"),
+    ("docker podman", "commit", "a=author c=change m=message p=pause"),
+    ("docker podman", "container rm", "l=link v=volumes"),
+    ("docker podman", "cp", "L=follow-link a=archive"),
+    ("docker podman", "create run", "P=publish-all"),
+    ("docker podman", "images ps", "f=filter"),
+    ("docker podman", "inspect", "f=format"),
+    ("docker podman", "inspect ps", "s=size"),
+    ("docker podman", "kill restart stop", "s=signal"),
+    ("docker podman", "load", "i=input"),
+    ("docker podman", "login", "p=password u=username"),
+    ("docker podman", "logs", "f=follow t=timestamps"),
+    ("docker podman", "network", "o=opt"),
+    ("docker podman", "network secret", "d=driver"),
+    ("docker podman", "ps", "l=latest n=last"),
+    ("docker podman", "pull push", "a=all-tags"),
+    ("docker podman", "restart stop", "t=timeout"),
+    ("docker podman", "save", "o=output"),
+    ("docker podman", "stack", "c=compose-file"),
+    ("git", "add", "u=update"),
+    ("git", "add am clean rebase", "i=interactive"),
+    ("git", "add apply archive branch clone commit fetch fsck merge mv pull push rebase remote status", "v=verbose"),
+    ("git", "add checkout commit range-diff reset restore stash", "p=patch"),
+    ("git", "add cherry-pick commit merge revert tag", "e=edit"),
+    ("git", "add clean mv push reflog rm", "n=dry-run"),
+    ("git", "am", "S=gpg-sign c=scissors n=no-verify r=resolved u=utf8"),
+    (
+        "git",
+        "am apply branch bundle checkout clean clone commit fetch format-patch gc grep init log ls-remote merge pull \
+         push rebase repack reset restore rm show stash switch worktree",
+        "q=quiet",
+    ),
+    ("git", "am cherry-pick format-patch revert", "s=signoff"),
+    ("git", "am fetch pull", "k=keep"),
+    ("git", "apply", "3=3way R=reverse"),
+    ("git", "apply reset", "N=intent-to-add"),
+    ("git", "archive branch replace tag", "l=list"),
+    ("git", "blame", "f=show-name n=show-number p=porcelain"),
+    ("git", "branch commit show-branch", "a=all"),
+    ("git", "branch grep tag", "i=ignore-case"),
+    ("git", "branch show-branch", "r=remotes"),
+    ("git", "checkout rebase restore switch", "m=merge"),
+    ("git", "checkout restore", "2=ours 3=theirs"),
+    ("git", "checkout switch worktree", "d=detach"),
+    ("git", "cherry-pick revert", "n=no-commit"),
+    ("git", "clone", "n=no-checkout s=shared"),
+    ("git", "clone fetch pull push", "4=ipv4 6=ipv6"),
+    ("git", "clone repack", "l=local"),
+    ("git", "commit", "i=include o=only"),
+    ("git", "commit grep status", "z=null"),
+    ("git", "difftool", "d=dir-diff g=gui y=no-prompt"),
+    ("git", "fetch", "m=multiple u=update-head-ok"),
+    ("git", "fetch pull", "a=append f=force"),
+    ("git", "format-patch", "N=no-numbered k=keep-subject p=no-stat"),
+    ("git", "format-patch shortlog", "n=numbered"),
+    (
+        "git",
+        "grep",
+        "E=extended-regexp F=fixed-strings G=basic-regexp L=files-without-match P=perl-regexp c=count \
+         l=files-with-matches n=line-number o=only-matching p=show-function r=recursive v=invert-match w=word-regexp",
+    ),
+    ("git", "grep range-diff", "W=function-context a=text"),
+    ("git", "ls-files", "c=cached d=deleted i=ignored k=killed m=modified o=others s=stage u=unmerged"),
+    ("git", "ls-remote", "b=branches"),
+    ("git", "ls-tree", "l=long"),
+    ("git", "pull", "p=prune t=tags"),
+    ("git", "push", "u=set-upstream"),
+    (
+        "git",
+        "range-diff",
+        "B=break-rewrites C=find-copies D=irreversible-delete I=ignore-matching-lines U=unified X=dirstat \
+         b=ignore-space-change s=no-patch w=ignore-all-space",
+    ),
+    ("git", "range-diff status", "M=find-renames"),
+    ("git", "rebase", "f=force-rebase n=no-stat r=rebase-merges"),
+    ("git", "remote", "f=fetch"),
+    ("git", "repack", "b=write-bitmap-index g=geometric i=delta-islands k=keep-unreachable"),
+    ("git", "replace", "g=graft"),
+    ("git", "restore", "W=worktree"),
+    ("git", "restore stash", "S=staged"),
+    ("git", "shortlog", "c=committer e=email s=summary"),
+    ("git", "show-branch", "g=reflog"),
+    ("git", "status", "b=branch s=short u=untracked-files"),
+    ("git", "tag", "a=annotate s=sign v=verify"),
+    ("git", "update-index", "g=again"),
+    (
+        "kubectl oc",
+        "annotate apply autoscale create delete describe diff edit expose get label patch replace rollout run scale set \
+         wait",
+        "R=recursive",
+    ),
+    ("kubectl oc", "attach debug exec run", "q=quiet"),
+    ("kubectl oc", "delete", "i=interactive"),
+    ("kubectl oc", "expose run", "l=labels"),
+    ("kubectl oc", "logs", "f=follow"),
+    ("kubectl oc", "proxy", "P=www-prefix p=port u=unix-socket w=www"),
+    ("kubectl oc", "set", "c=containers e=env"),
+    (
+        "docker podman",
+        "compose container",
+        "a=all d=detach f=follow f=force n=tail q=quiet s=stop t=timestamps u=user v=volumes w=workdir",
+    ),
+    ("git", "branch push tag", "d=delete f=force"),
+    ("chgrp chmod chown", "", "R=recursive c=changes f=quiet silent=quiet v=verbose"),
+    ("cp install ln mv", "", "f=force i=interactive l=link n=no-clobber s=symbolic u=update v=verbose"),
+    ("cp rm", "", "R=recursive f=force i=interactive r=recursive v=verbose"),
+    ("mkdir rmdir", "", "p=parents v=verbose"),
+    ("shred", "", "f=force u=remove z=zero"),
+    ("rsync", "", "a=archive n=dry-run r=recursive u=update v=verbose z=compress"),
+    (
+        "tar",
+        "",
+        "A=catenate J=xz O=to-stdout P=absolute-names c=create compare=diff concatenate=catenate d=diff get=extract \
+         gunzip=gzip h=dereference j=bzip2 k=keep-old-files r=append t=list u=update ungzip=gzip v=verbose x=extract \
+         z=gzip",
+    ),
+    ("gzip xz zstd", "", "d=decompress f=force k=keep uncompress=decompress"),
+    ("gsed sed", "", "E=regexp-extended i=in-place n=quiet r=regexp-extended silent=quiet"),
+    ("sort", "", "c=check f=ignore-case m=merge n=numeric-sort r=reverse u=unique"),
+    ("env", "", "i=ignore-environment"),
+    (
+        "apt apt-get aptitude",
+        "",
+        "assume-yes=yes d=download-only dry-run=simulate f=fix-broken q=quiet s=simulate y=yes",
+    ),
+    ("dnf yum", "", "q=quiet y=assumeyes"),
+    ("npm pnpm", "", "D=save-dev E=save-exact f=force g=global"),
+    ("pip pip3", "", "U=upgrade q=quiet y=yes"),
+    ("cargo", "", "q=quiet r=release v=verbose"),
+    ("gh", "api", "F=field H=header X=method f=raw-field i=include"),
+    ("helm", "", "A=all-namespaces a=all i=install q=quiet"),
+    ("systemctl", "", "a=all f=force q=quiet"),
+    ("journalctl", "", "f=follow r=reverse"),
+    ("gpg gpg2", "", "a=armor c=symmetric d=decrypt e=encrypt s=sign"),
+];
+
+/// Returns the other names of an option by which a denial of it holds, too.
+pub(crate) fn others(program: &str, subcommand: &str, name: &str) -> Vec<&'static str> {
+    let is_it = |(programs, subcommands, _): &&(Names, Names, Names)| {
+        super::contains(programs, program) && (subcommands.is_empty() || super::contains(subcommands, subcommand))
+    };
+    let pairs = SWITCHES.iter().filter(is_it).flat_map(|(.., pairs)| pairs.split_whitespace());
+    pairs.filter_map(|pair| pair.split_once('=')).filter(|(known, _)| *known == name).map(|(_, other)| other).collect()
+}
 
 /// Returns the names that a program has for the same choice, each with the choice. A program is `git clone`, for git.
 pub(crate) fn of(program: &str) -> Vec<(&'static str, &'static str)> {

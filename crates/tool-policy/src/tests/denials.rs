@@ -598,3 +598,75 @@ fn a_denial_reads_letters_behind_one_that_has_a_value_elsewhere() {
         ),
     ]);
 }
+
+/// A denial of an option holds for each of its names, alone and in a cluster.
+#[test]
+fn a_denial_of_a_switch_holds_for_its_letter_and_its_long_name() {
+    denials(&[
+        (
+            "docker rm -f *",
+            &["docker rm --force web", "docker rm --force=true web", "docker rm -vf web"],
+            &["docker rm -v web", "docker rm --force=false web"],
+        ),
+        ("docker rm --force *", &["docker rm -f web", "docker rm -vf web"], &["docker rm -v web"]),
+        (
+            "docker system prune -a *",
+            &["docker system prune --all", "docker system prune -af"],
+            &["docker system prune -f"],
+        ),
+        ("docker logs --follow *", &["docker logs -f web", "docker logs -tf web"], &["docker logs -t web"]),
+        ("docker save -o *", &["docker save --output x web", "docker save -oval web"], &["docker save web"]),
+        ("docker compose down -v *", &["docker compose down --volumes"], &["docker compose down"]),
+        (
+            "rm -rf *",
+            &["rm -Rf x", "rm -f -R x", "rm --recursive --force x", "rm -r --force x", "rm x --force -vR"],
+            &["rm -R x", "rm --force x", "rm -fv x"],
+        ),
+        ("rm --recursive *", &["rm -r x", "rm -R x", "rm -fR x"], &["rm -f x"]),
+        ("chmod -R *", &["chmod --recursive 755 x", "chmod -vR 755 x"], &["chmod -v 755 x"]),
+        ("cp --force *", &["cp -f a b", "cp -af a b"], &["cp -a a b"]),
+        (
+            "apt -y install *",
+            &["apt --yes install x", "apt --assume-yes install x", "apt install -qy x"],
+            &["apt install x"],
+        ),
+        ("npm install -g *", &["npm install --global x", "npm -g install x"], &["npm install x"]),
+        ("cargo build --release *", &["cargo build -r", "cargo build -qr"], &["cargo build"]),
+        ("gh api -X *", &["gh api --method DELETE x", "gh api --method=DELETE x"], &["gh api x"]),
+        ("helm upgrade --install *", &["helm upgrade -i web x"], &["helm upgrade web x"]),
+        ("kubectl apply -R *", &["kubectl apply --recursive -f x"], &["kubectl apply -f x"]),
+        ("kubectl logs --follow *", &["kubectl logs -f web"], &["kubectl logs -p web"]),
+    ]);
+}
+
+#[test]
+fn a_denial_of_git_holds_for_a_letter_and_its_long_name() {
+    denials(&[
+        ("git fetch --force *", &["git fetch -f", "git fetch -qf"], &["git fetch -q"]),
+        ("git pull -f *", &["git pull --force", "git pull --forc"], &["git pull -q"]),
+        ("git rebase -i *", &["git rebase --interactive x", "git rebase --inter x"], &["git rebase x"]),
+        ("git commit -a *", &["git commit --all -m x", "git commit -qam x"], &["git commit -m a"]),
+        ("git push --set-upstream *", &["git push -u origin x", "git push -qu origin x"], &["git push origin u"]),
+        ("git push --dry-run *", &["git push -n"], &["git push"]),
+        ("git restore -S *", &["git restore --staged x"], &["git restore x"]),
+        ("git clone --shared *", &["git clone -s x"], &["git clone x"]),
+        ("git add --patch *", &["git add -p"], &["git add -v x"]),
+        ("git tag -d *", &["git tag --delete v1"], &["git tag v1"]),
+        ("git branch --all *", &["git branch -a", "git branch -va"], &["git branch -v"]),
+    ]);
+}
+
+/// The first word of tar may be letters without a dash.
+#[test]
+fn a_denial_of_tar_holds_with_and_without_a_dash() {
+    denials(&[
+        (
+            "tar -x *",
+            &["tar xf a", "tar xzf a", "tar -xf a", "tar --extract -f a", "tar --get -f a", "tar fx a"],
+            &["tar tf a", "tar -cf x a", "tar cf a x"],
+        ),
+        ("tar xf *", &["tar -xf a", "tar xvf a", "tar -x -f a", "tar xfv a", "tar -x --file=a"], &["tar tf a"]),
+        ("tar --extract *", &["tar xf a", "tar -zxf a"], &["tar tf a"]),
+        ("tar xf a *", &["tar xf a b", "tar -xvf a", "tar xfC a x", "tar xvf a"], &["tar xf b a"]),
+    ]);
+}
