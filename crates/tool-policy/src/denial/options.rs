@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::choice;
-use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Program, Syntax, git, synonyms};
+use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Options, Program, Syntax, git, synonyms};
 use crate::wildcard::{STAR, Wildcard};
 
 /// Values by which `docker` and `kubectl` turn a switch off.
@@ -53,6 +53,29 @@ impl<'a> Scope<'a> {
     pub fn new(program: &'a str, subcommand: &'a str) -> Self {
         Self { entry: programs::named(program), program: programs::table_name(program), subcommand }
     }
+
+    /// Returns whether the program takes the beginning of a long option for it.
+    fn abbreviates(&self) -> bool {
+        self.entry.is_git() || synonyms::abbreviates(self.program)
+    }
+
+    /// Returns whether the tables know a long option by this very name.
+    fn is_whole(&self, name: &str) -> bool {
+        if self.entry.is_git() {
+            return git::has_switch(self.subcommand, &format!("--{name}"));
+        }
+        let Options { guarded, valued, anywhere, harmless, .. } = &self.entry.options;
+        let known = self.entry.harmless.map_or(["", ""], |known| [known.long, known.bare]);
+        let fetch = match self.entry.syntax {
+            Syntax::Fetch(known) => [known.long, known.long_values],
+            _ => ["", ""],
+        };
+        let lists = [*valued, anywhere.switches, anywhere.valued, anywhere.pairs];
+        guarded.iter().any(|option| option.name == name)
+            || harmless.contains(&name)
+            || lists.into_iter().chain(known).chain(fetch).any(|names| programs::contains(names, name))
+            || (name.len() > 1 && synonyms::has(self.program, name))
+    }
 }
 
 impl Needed {
@@ -88,7 +111,7 @@ impl Needed {
         }
         let is_abbreviated = || {
             let is_it = |long: &&str| long.len() > 1 && long.starts_with(name);
-            scope.entry.is_git() && own.all().any(is_it) && !git::has_switch(scope.subcommand, &format!("--{name}"))
+            scope.abbreviates() && own.all().any(is_it) && !scope.is_whole(name)
         };
         let names = Names::of(scope, name);
         let has_letter = self.is_letter || given.is_letter;

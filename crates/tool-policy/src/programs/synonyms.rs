@@ -326,6 +326,25 @@ const SWITCHES: &[(Names, Names, Names)] = &[
     ("gpg gpg2", "", "a=armor c=symmetric d=decrypt e=encrypt s=sign"),
 ];
 
+/// Programs that take the beginning of a long option for it, as `getopt_long` does.
+const ABBREVIATING: Names = "awk chgrp chmod chown cp curl date df diff du env fgrep egrep gawk gpg gpg2 grep gsed gtar gzip head install \
+    journalctl ln ls make mkdir mv nice patch pg_dump pg_dumpall pg_restore psql rm rmdir sed shred sort split stat sudo systemctl tail \
+    tar tee timeout touch truncate wget xargs xz";
+
+/// Their long options that are the beginning of another one, and that no other table has.
+const WHOLE: &[(Names, Names)] = &[
+    ("curl wget", "cert data form key location proxy retry trace url user"),
+    ("egrep fgrep grep", "exclude include null"),
+    ("gpg gpg2", "encrypt export gen-key import list-keys sign verify"),
+    ("journalctl", "boot output unit user"),
+    ("tar gtar", "checkpoint exclude group newer owner"),
+];
+
+/// Returns whether a program takes the beginning of a long option for it.
+pub(crate) fn abbreviates(program: &str) -> bool {
+    super::contains(ABBREVIATING, program)
+}
+
 /// Returns the other names of an option by which a denial of it holds, too.
 pub(crate) fn others(program: &str, subcommand: &str, name: &str) -> Vec<&'static str> {
     let is_it = |(programs, subcommands, _): &&(Names, Names, Names)| {
@@ -333,6 +352,15 @@ pub(crate) fn others(program: &str, subcommand: &str, name: &str) -> Vec<&'stati
     };
     let pairs = SWITCHES.iter().filter(is_it).flat_map(|(.., pairs)| pairs.split_whitespace());
     pairs.filter_map(|pair| pair.split_once('=')).filter(|(known, _)| *known == name).map(|(_, other)| other).collect()
+}
+
+/// Returns whether a table has a name of an option of a program.
+pub(crate) fn has(program: &str, name: &str) -> bool {
+    let whole = WHOLE.iter().filter(|(programs, _)| super::contains(programs, program));
+    let is_whole = whole.into_iter().any(|(_, names)| super::contains(names, name));
+    let of_program = SWITCHES.iter().filter(|(programs, ..)| super::contains(programs, program));
+    let switches = of_program.flat_map(|(.., pairs)| pairs.split_whitespace()).filter_map(|pair| pair.split_once('='));
+    is_whole || switches.chain(pairs(program)).any(|(one, other)| one == name || other == name)
 }
 
 /// Returns the names that a program has for the same choice, each with the choice. A program is `git clone`, for git.

@@ -670,3 +670,34 @@ fn a_denial_of_tar_holds_with_and_without_a_dash() {
         ("tar xf a *", &["tar xf a b", "tar -xvf a", "tar xfC a x", "tar xvf a"], &["tar xf b a"]),
     ]);
 }
+
+/// Most programs take the beginning of a long option for it.
+#[test]
+fn a_denial_of_a_long_option_holds_for_its_abbreviations() {
+    denials(&[
+        ("rm --recursive *", &["rm --recurs x", "rm --r x", "rm -f --recursiv x"], &["rm --force x", "rm --verb x"]),
+        ("rm -r *", &["rm --recurs x"], &["rm --forc x"]),
+        ("chmod --recursive *", &["chmod --recur 755 x"], &["chmod --verbose 755 x"]),
+        ("sed --in-place *", &["sed --in-pl s/a/b/ x", "sed --in=.bak s/a/b/ x"], &["sed --quiet p x"]),
+        ("sort --output *", &["sort --outp x y", "sort --o=x y"], &["sort --reverse y"]),
+        ("wget --method=DELETE *", &["wget --meth=DELETE https://e.com"], &["wget --meth=GET https://e.com"]),
+        ("wget --post-data *", &["wget --post-d x https://e.com"], &["wget --quiet https://e.com"]),
+        ("tar --delete *", &["tar --delet -f a x", "tar -f a --del x"], &["tar --list -f a"]),
+        ("tar --extract *", &["tar --extr -f a"], &["tar --exclude=x -cf a y"]),
+        ("tar --exclude-from *", &["tar --exclude-f x -cf a y"], &["tar --create -f a y"]),
+        ("systemctl --user stop *", &["systemctl --us stop web"], &["systemctl stop web"]),
+        ("psql --command *", &["psql --comm x"], &["psql --file x"]),
+        ("gpg --export-secret-keys *", &["gpg --export-s x"], &["gpg --export x"]),
+        ("tar --checkpoint-action *", &["tar --checkpoint-a=exec=x -cf a y"], &["tar --checkpoint=9 -cf a y"]),
+        ("grep --exclude-dir *", &["grep --exclude-d=x y"], &["grep --exclude=x y", "grep --include=x y"]),
+        ("curl --user-agent *", &["curl --user-a x https://e.com"], &["curl --user x https://e.com"]),
+        ("curl --insecure *", &["curl --insec https://e.com"], &["curl --include https://e.com"]),
+        ("curl --data-binary *", &["curl --data-b x https://e.com"], &["curl --data x https://e.com"]),
+    ]);
+    // Their parsers take whole names only.
+    denials(&[
+        ("docker run --privileged *", &["docker run --privileged x"], &["docker run --priv x"]),
+        ("npm install --global *", &["npm install --global x"], &["npm install --glob x"]),
+        ("mytool --force *", &["mytool --force"], &["mytool --for x"]),
+    ]);
+}
