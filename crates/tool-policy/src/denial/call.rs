@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::options::{Given, Reader};
-use crate::programs::{self, CommandOperands, OptionsEnd, Program, base_name, git};
+use crate::programs::{self, CommandOperands, OptionsEnd, Program, base_name, git, synonyms};
 use crate::wildcard::STAR;
 
 /// The words of a program, or of a rule for one.
@@ -33,6 +33,16 @@ impl Call {
         let words = [front.as_slice(), arguments].concat();
         let tokens = tokens(programs::named(&words[0]), &words[1..]);
         Some(Self { words, tokens })
+    }
+
+    /// Returns the words with the usual name of the subcommand in place of another one (`docker container rm`).
+    pub fn usual(&self) -> Option<Vec<String>> {
+        let at = self.tokens.iter().position(|token| token.operand && !token.value)?;
+        let second = self.tokens.get(at + 1).filter(|next| next.operand).map(|_| self.text(at + 1));
+        let (name, count) = synonyms::subcommand(self.program(), self.text(at), second)?;
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        let front = self.words[..=at].iter().cloned();
+        Some(front.chain(name).chain(self.from(at + count).iter().cloned()).collect())
     }
 
     pub fn program(&self) -> &str {

@@ -52,13 +52,15 @@ pub(super) struct DeniedCall {
 
 impl DeniedCall {
     pub(super) fn read<'a>(forms: impl Iterator<Item = &'a [String]>) -> Self {
-        let calls: Vec<Call> = forms.filter_map(Call::read).collect();
+        let mut calls: Vec<Call> = forms.filter_map(Call::read).collect();
         let is_git = |word: &String| programs::by_base_name(word).is_git();
         let of_git = calls.iter().find_map(|call| {
             let at = call.words.iter().skip(1).position(is_git)?;
             Call::read(&call.words[at + 1..])
         });
         let has_global = calls.len() > 1 && !programs::named(calls[0].program()).is_git();
+        let usual: Vec<Call> = calls.iter().filter_map(|call| Call::read(&call.usual()?)).collect();
+        calls.extend(usual);
         Self { calls, has_global, of_git }
     }
 }
@@ -73,8 +75,13 @@ impl Denial {
         } else {
             &words[..]
         };
-        let read = |takes_next: bool| Self::form(words, is_open, takes_next, MAX_NESTED);
-        let mut forms: Vec<Self> = [read(true), read(false)].into_iter().flatten().collect();
+        // A toolchain that a rule names is a part of it.
+        let has_toolchain = words.iter().any(|word| word.starts_with('+'));
+        let usual = Call::read(words).filter(|_| !has_toolchain).and_then(|call| call.usual());
+        let read = |words, takes_next: bool| Self::form(words, is_open, takes_next, MAX_NESTED);
+        let readings = std::iter::once(words).chain(usual.as_deref());
+        let mut forms: Vec<Self> =
+            readings.flat_map(|words| [read(words, true), read(words, false)]).flatten().collect();
         forms.dedup();
         forms
     }

@@ -326,6 +326,42 @@ const SWITCHES: &[(Names, Names, Names)] = &[
     ("gpg gpg2", "", "a=armor c=symmetric d=decrypt e=encrypt s=sign"),
 ];
 
+/// Programs, and pairs of subcommands that are the same: a name, or `FIRST-SECOND`, and the usual one.
+const SUBCOMMANDS: &[(Names, Names)] = &[
+    (
+        "docker podman",
+        "container-attach=attach container-commit=commit container-cp=cp container-create=create container-diff=diff \
+         container-exec=exec container-export=export container-inspect=inspect container-kill=kill container-list=ps \
+         container-logs=logs container-ls=ps container-pause=pause container-port=port container-ps=ps container-rename=rename \
+         container-restart=restart container-rm=rm container-run=run container-start=start container-stats=stats container-stop=stop \
+         container-top=top container-unpause=unpause container-update=update container-wait=wait image-build=build \
+         image-history=history image-import=import image-list=images image-load=load image-ls=images image-pull=pull image-push=push \
+         image-remove=rmi image-rm=rmi image-save=save image-tag=tag",
+    ),
+    (
+        "npm",
+        "add=install i=install in=install ins=install inst=install isnt=install pub=publish r=uninstall remove=uninstall rm=uninstall \
+         run-script=run t=test tst=test un=uninstall unlink=uninstall up=update upgrade=update x=exec",
+    ),
+    ("pnpm", "i=install un=remove uninstall=remove rm=remove run-script=run up=update upgrade=update"),
+    ("helm", "del=uninstall delete=uninstall un=uninstall"),
+    ("cargo", "b=build c=check r=run rm=remove t=test"),
+];
+
+/// Returns the usual name of a subcommand, and how many words it takes the place of. A toolchain has no name (`cargo +nightly`).
+pub(crate) fn subcommand(program: &str, first: &str, second: Option<&str>) -> Option<(&'static str, usize)> {
+    if program == "cargo" && first.starts_with('+') {
+        return Some(("", 1));
+    }
+    let of_program = SUBCOMMANDS.iter().filter(|(programs, _)| super::contains(programs, program));
+    let pairs = of_program.flat_map(|(_, pairs)| pairs.split_whitespace()).filter_map(|pair| pair.split_once('='));
+    let words = |name: &str| match name.split_once('-') {
+        Some((group, own)) if group == first && Some(own) == second => Some(2),
+        _ => (name == first).then_some(1),
+    };
+    pairs.filter_map(|(name, usual)| Some((usual, words(name)?))).next()
+}
+
 /// Programs that take the beginning of a long option for it, as `getopt_long` does.
 const ABBREVIATING: Names = "awk chgrp chmod chown cp curl date df diff du env fgrep egrep gawk gpg gpg2 grep gsed gtar gzip head install \
     journalctl ln ls make mkdir mv nice patch pg_dump pg_dumpall pg_restore psql rm rmdir sed shred sort split stat sudo systemctl tail \

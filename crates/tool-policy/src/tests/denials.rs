@@ -701,3 +701,34 @@ fn a_denial_of_a_long_option_holds_for_its_abbreviations() {
         ("mytool --force *", &["mytool --force"], &["mytool --for x"]),
     ]);
 }
+
+/// Some subcommands have several names.
+#[test]
+fn a_denial_of_a_subcommand_holds_for_its_other_names() {
+    denials(&[
+        (
+            "docker run --privileged *",
+            &["docker container run --privileged x", "docker -D container run --rm --privileged x"],
+            &["docker container run x --privileged", "docker container ls --privileged"],
+        ),
+        (
+            "docker rm *",
+            &["docker container rm -f web", "docker --context x container rm web"],
+            &["docker image rm web"],
+        ),
+        ("docker rmi *", &["docker image rm x", "docker image rm -f x"], &["docker container rm x", "docker image ls"]),
+        ("docker container rm -f *", &["docker rm --force web", "docker container rm -vf web"], &["docker rm web"]),
+        ("docker exec web rm *", &["docker container exec -it web rm x"], &["docker container exec db rm x"]),
+        ("docker container *", &["docker container rm x", "docker -D container ls"], &["docker image rm x"]),
+        ("docker container exec web rm *", &["docker exec -u x web rm x"], &["docker exec web ls"]),
+        ("npm install *", &["npm i x", "npm add x", "npm -g in x", "npm inst"], &["npm test", "npm run i"]),
+        ("npm i *", &["npm install x", "npm add x"], &["npm test"]),
+        ("npm run deploy *", &["npm run-script deploy", "npm -w x run-script deploy"], &["npm run-script test"]),
+        ("npm publish *", &["npm pub"], &["npm run pub"]),
+        ("helm uninstall *", &["helm delete web", "helm -n x del web", "helm un web"], &["helm list"]),
+        ("cargo publish *", &["cargo +nightly publish", "cargo +nightly -q publish"], &["cargo +nightly test"]),
+        ("cargo +nightly publish *", &["cargo +nightly publish -q"], &["cargo publish"]),
+        ("cargo +nightly *", &["cargo +nightly test"], &["cargo test"]),
+        ("cargo run *", &["cargo r", "cargo +stable run -q"], &["cargo b"]),
+    ]);
+}
