@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::options::{Given, Reader};
-use crate::programs::{self, CommandOperands, OptionsEnd, Program, base_name, git, synonyms};
+use crate::programs::{self, Class, CommandOperands, OptionsEnd, Program, base_name, git, synonyms};
 use crate::wildcard::STAR;
 
 /// The words of a program, or of a rule for one.
@@ -127,7 +127,7 @@ fn is_option(word: &str) -> bool {
 
 /// Returns a variable that is set in front of a command, or for a build tool, as an option.
 fn assignment(entry: &Program, operands: &[&str], word: &str) -> Option<Vec<Given>> {
-    let in_front = starts_at_once(entry) && operands.is_empty();
+    let in_front = (starts_at_once(entry) || entry.class == Class::Wrapper) && operands.is_empty();
     let (name, value) = word.split_once('=').filter(|_| entry.variables || in_front)?;
     let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_:+?".contains(letter));
     is_name.then(|| vec![Given { name: format!("{name}="), attached: Some(value.to_owned()), ..Given::default() }])
@@ -182,7 +182,12 @@ pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Itera
     [Some(word), host.map(|(_, host)| host), name.map(|(_, name)| name)].into_iter().flatten()
 }
 
+/// Words of a shell behind which a command begins.
+const IN_FRONT: [&str; 13] =
+    ["!", "builtin", "coproc", "do", "elif", "else", "eval", "exec", "if", "then", "until", "while", "{"];
+
 /// Returns the commands of a line for a shell, without quotes, and variables set in front of them. A mark between quotes ends a command, too.
+/// If words of the shell stand in front of one, it is there with them and without.
 pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
     let ends = |letter: char| ";|&()`\n".contains(letter);
     let is_assignment = |word: &String| word.contains('=') && !word.starts_with(['-', STAR]);
@@ -191,7 +196,22 @@ pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
         let words: Vec<String> = part.split_whitespace().map(plain).filter(|word| !word.is_empty()).collect();
         words.into_iter().skip_while(is_assignment).collect()
     };
-    line.split(ends).map(words).filter(|words| !words.is_empty()).collect()
+    let behind = |words: &[String]| -> Vec<String> {
+        let mut is_file = false;
+        let is_in_front = |word: &&String| {
+            let mark = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let is_redirection = !is_file && mark.starts_with(['<', '>']);
+            let is_skipped = is_file || is_redirection || is_assignment(word) || IN_FRONT.contains(&word.as_str());
+            is_file = is_redirection && mark.ends_with(['<', '>']);
+            is_skipped
+        };
+        words.iter().skip_while(is_in_front).cloned().collect()
+    };
+    let commands = line.split(ends).map(words).flat_map(|words| {
+        let behind = Some(behind(&words)).filter(|behind| behind.len() < words.len());
+        std::iter::once(words).chain(behind)
+    });
+    commands.filter(|words| !words.is_empty()).collect()
 }
 
 /// Returns the words of a rule with each line for a shell split into words.

@@ -233,8 +233,13 @@ impl Denial {
         let is_line = entry.joins_from.is_some();
         if !is_line && !command.program.matches(&program_of(call.text(at))) {
             // `sudo env A=b apt install x`
-            let starts_more = programs::by_base_name(call.text(at)).class == Class::Wrapper;
-            return starts_more && self.starts_denied_behind(entry, call, at + 1, commands);
+            let starts_denied = || self.starts_denied_behind(entry, call, at + 1, commands);
+            // `sudo sh -c 'apt install x'`
+            let lines = || call.from(at).iter().filter(|word| word.contains(char::is_whitespace));
+            let is_started = |words: &Vec<String>| command.is_started(words, commands);
+            let has_line =
+                || self.has_options(call, at) && lines().any(|line| commands_of(line).iter().any(is_started));
+            return starts_more(call.text(at)) && (starts_denied() || has_line());
         }
         commands.set(commands.get() + 1);
         if commands.get() > MAX_COMMANDS {
@@ -247,6 +252,23 @@ impl Denial {
             true => commands_of(&call.from(at).join(" ")),
             false => vec![call.from(at).to_vec()],
         };
-        started.iter().filter_map(|words| Call::read(words)).any(|call| command.is_in(&call, commands))
+        started.iter().any(|words| command.is_started(words, commands))
     }
+
+    /// Returns whether it holds for a command, or for one that this starts.
+    fn is_started(&self, words: &[String], commands: &Cell<usize>) -> bool {
+        let is_in = |words: &[String]| Call::read(words).is_some_and(|call| self.is_in(&call, commands));
+        let is_in_behind = |at: usize| {
+            commands.set(commands.get() + 1);
+            commands.get() > MAX_COMMANDS || is_in(&words[at..])
+        };
+        let mut places = (1..words.len()).filter(|at| self.program.matches(&program_of(&words[*at])));
+        is_in(words) || (words.first().is_some_and(|first| starts_more(first)) && places.any(is_in_behind))
+    }
+}
+
+/// Returns whether a program starts another one on the same machine, wherever that begins among its words.
+fn starts_more(program: &str) -> bool {
+    let entry = programs::by_base_name(program);
+    entry.class == Class::Wrapper || (entry.starts == Some("") && entry.joins_from.is_none())
 }

@@ -732,3 +732,55 @@ fn a_denial_of_a_subcommand_holds_for_its_other_names() {
         ("cargo run *", &["cargo r", "cargo +stable run -q"], &["cargo b"]),
     ]);
 }
+
+/// What a command starts is denied with it, also in the text of a shell.
+#[test]
+fn a_denial_of_a_command_holds_behind_what_starts_it() {
+    denials(&[
+        (
+            "sudo rm *",
+            &[
+                "sudo sudo rm x",
+                "sudo -u root sudo rm x",
+                "sudo doas rm x",
+                "sudo chroot / rm x",
+                "sudo flock l rm x",
+                "sudo bash -c rm␣x",
+                "sudo sh -c 'ls;␣rm␣-f␣x'",
+                "sudo env -S rm␣x",
+                "sudo sh -c env␣A=b␣rm␣x",
+            ],
+            &["sudo sudo ls", "sudo bash -c ls␣rm", "sudo ls rm", "sudo ls a␣rm␣x", "sudo echo ;rm␣x"],
+        ),
+        ("sudo -u root rm *", &["sudo -u root sh -c rm␣x"], &["sudo -u bob sh -c rm␣x"]),
+        (
+            "ssh web rm *",
+            &[
+                "ssh web sudo rm x",
+                "ssh web env A=b rm x",
+                "ssh web nohup␣rm␣x␣&",
+                "ssh web bash␣-c␣'rm␣x'",
+                "ssh web exec rm x",
+                "ssh web command rm x",
+                "ssh web time rm x",
+                "ssh web {␣rm␣x;␣}",
+                "ssh web !␣rm␣x",
+                "ssh web if␣true;␣then␣rm␣x;␣fi",
+                "ssh web >f␣rm␣x",
+                "ssh web 2>␣f␣A=b␣rm␣x",
+                "ssh web 2>/dev/null␣rm␣x",
+            ],
+            &["ssh web sudo ls x", "ssh web ls >rm", "ssh web then␣ls␣rm", "ssh db sudo rm x"],
+        ),
+        ("ssh web exec rm *", &["ssh web exec rm x", "ssh web exec rm -f x"], &["ssh web exec ls"]),
+        (
+            "docker exec web rm *",
+            &["docker exec web sudo rm x", "docker exec -it web sh -c rm␣x", "docker exec web nice sudo rm x"],
+            &["docker exec web sudo ls rm.txt", "docker exec db sh -c rm␣x"],
+        ),
+        ("env rm *", &["env A=b rm x", "env -u X A=b rm x"], &["env A=b ls rm", "env A=rm ls"]),
+    ]);
+    let many = format!("sudo sh -c {}", "sudo␣rm␣".repeat(4000));
+    let words: Vec<String> = many.split(' ').map(|word| word.replace('␣', " ")).collect();
+    hostile::quickly(&denying(&["Bash(sudo rm --x *)"]), &words);
+}
