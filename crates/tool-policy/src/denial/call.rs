@@ -175,11 +175,21 @@ fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
     }
 }
 
-/// Returns the forms of an operand that mean the same: `bob@web` as `web`, and `pod/web` as `web`.
+/// Returns the forms of an operand that mean the same: `bob@web` as `web`, `pod/web` as `web`, and `pods` as `pod`.
 pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Iterator<Item = &'a str> {
     let host = word.rsplit_once('@').filter(|_| at == 0 && entry.host_of == Some(""));
     let name = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
-    [Some(word), host.map(|(_, host)| host), name.map(|(_, name)| name)].into_iter().flatten()
+    let kinds = Some(word).filter(|_| at > 0 && entry.commands == CommandOperands::Fetched).map(synonyms::kinds);
+    [Some(without_unit(entry, word)), host.map(|(_, host)| host), name.map(|(_, name)| name)]
+        .into_iter()
+        .flatten()
+        .chain(kinds.into_iter().flatten().map(|kind| -> &'a str { kind }))
+}
+
+/// Returns `nginx` for `nginx.service`, of `systemctl`.
+pub(super) fn without_unit<'a>(entry: &Program, word: &'a str) -> &'a str {
+    let name = word.strip_suffix(".service").filter(|_| entry.commands == CommandOperands::Paths);
+    name.unwrap_or(word)
 }
 
 /// Words of a shell behind which a command begins.

@@ -8,7 +8,9 @@ use std::cell::Cell;
 
 use crate::programs::{self, Class, CommandOperands, Program};
 use crate::wildcard::{STAR, Wildcard, loose};
-use call::{Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind};
+use call::{
+    Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind, without_unit,
+};
 use options::{Needed, Scope};
 
 /// Maximum number of places in a call at which a command may begin. A call with more of them is denied.
@@ -122,7 +124,7 @@ impl Denial {
             }
             operands.push(text);
             let is_star = text.trim_matches(STAR).is_empty() && !text.is_empty();
-            let words = Wildcard::words_of(&[text.to_owned()]);
+            let words = Wildcard::words_of(&[without_unit(entry, text).to_owned()]);
             denial.operands.push(Operand { words, is_star, is_open: text.ends_with(STAR) });
         }
         // In front of options, too, a star may stand for further words.
@@ -206,8 +208,12 @@ impl Denial {
         for at in (0..self.operands.len()).filter(|at| reached[*at]) {
             found[at] |= self.operands[at].is_star;
             found[at + 1] |= forms(entry, at, word).any(|word| matches(at, word));
-            if pair.is_some_and(|(kind, name)| matches(at, kind) && matches(at + 1, name)) {
-                found[at + 2] = true;
+            let is_kind = |kind: &str| forms(entry, at, kind).any(|kind| matches(at, kind));
+            match pair.filter(|(kind, _)| is_kind(kind)) {
+                Some((_, name)) if matches(at + 1, name) => found[at + 2] = true,
+                // What a star at the end stands for.
+                Some(_) if at + 1 == self.operands.len() => found[at + 1] |= self.is_open && self.command.is_none(),
+                _ => {}
             }
         }
     }

@@ -326,6 +326,37 @@ const SWITCHES: &[(Names, Names, Names)] = &[
     ("gpg gpg2", "", "a=armor c=symmetric d=decrypt e=encrypt s=sign"),
 ];
 
+/// Names of one kind of what `kubectl` names.
+const KINDS: &[Names] = &[
+    "configmap configmaps cm",
+    "cronjob cronjobs cj",
+    "daemonset daemonsets ds daemonset.apps daemonsets.apps",
+    "deployment deployments deploy deployment.apps deployments.apps",
+    "endpoints endpoint ep",
+    "event events ev",
+    "horizontalpodautoscaler horizontalpodautoscalers hpa",
+    "ingress ingresses ing",
+    "job jobs job.batch jobs.batch",
+    "namespace namespaces ns",
+    "node nodes no",
+    "persistentvolume persistentvolumes pv",
+    "persistentvolumeclaim persistentvolumeclaims pvc",
+    "pod pods po",
+    "replicaset replicasets rs replicaset.apps replicasets.apps",
+    "role roles",
+    "rolebinding rolebindings",
+    "secret secrets",
+    "service services svc",
+    "serviceaccount serviceaccounts sa",
+    "statefulset statefulsets sts statefulset.apps statefulsets.apps",
+];
+
+/// Returns all names of a kind, or none if the tables do not have it.
+pub(crate) fn kinds(name: &str) -> impl Iterator<Item = &'static str> + use<> {
+    let found = KINDS.iter().find(|names| super::contains(names, name));
+    found.into_iter().flat_map(|names| names.split_whitespace())
+}
+
 /// Programs, and pairs of subcommands that are the same: a name, or `FIRST-SECOND`, and the usual one.
 const SUBCOMMANDS: &[(Names, Names)] = &[
     (

@@ -784,3 +784,33 @@ fn a_denial_of_a_command_holds_behind_what_starts_it() {
     let words: Vec<String> = many.split(' ').map(|word| word.replace('␣', " ")).collect();
     hostile::quickly(&denying(&["Bash(sudo rm --x *)"]), &words);
 }
+
+/// A kind has several names, and a unit may be named with its type.
+#[test]
+fn a_denial_of_a_kind_or_a_unit_holds_for_its_other_names() {
+    denials(&[
+        (
+            "kubectl delete pod web-1 *",
+            &[
+                "kubectl delete pods web-1",
+                "kubectl delete po web-1 --wait",
+                "kubectl delete po/web-1",
+                "kubectl delete -n a pods/web-1",
+            ],
+            &["kubectl delete svc web-1", "kubectl delete pods web-2", "kubectl delete svc/web-1"],
+        ),
+        ("kubectl delete deploy *", &["kubectl delete deployments.apps web"], &["kubectl delete pod deploy"]),
+        (
+            "kubectl get secrets *",
+            &["kubectl get secret x", "kubectl -n a get secret/x"],
+            &["kubectl get pod x", "kubectl get pod/secret"],
+        ),
+        ("kubectl get secret", &["kubectl get secrets"], &["kubectl get secret/x"]),
+        (
+            "systemctl stop nginx *",
+            &["systemctl stop nginx.service", "systemctl -q stop nginx.service"],
+            &["systemctl stop nginx.socket", "systemctl stop web.service"],
+        ),
+        ("systemctl stop nginx.service", &["systemctl stop nginx", "systemctl stop -q nginx.service"], &[]),
+    ]);
+}
