@@ -47,11 +47,19 @@ pub(super) struct Scope<'a> {
     entry: &'static Program,
     program: &'a str,
     subcommand: &'a str,
+    /// Pairs of names of the same option, and of the same choice.
+    same: Vec<(&'static str, &'static str)>,
+    chosen: Vec<(&'static str, &'static str)>,
 }
 
 impl<'a> Scope<'a> {
     pub fn new(program: &'a str, subcommand: &'a str) -> Self {
-        Self { entry: programs::named(program), program: programs::table_name(program), subcommand }
+        let (entry, program) = (programs::named(program), programs::table_name(program));
+        let chosen = match entry.is_git() {
+            true => synonyms::of(&format!("{program} {subcommand}")),
+            false => synonyms::of(program),
+        };
+        Self { entry, program, subcommand, same: synonyms::same(program, subcommand), chosen }
     }
 
     /// Returns whether the program takes the beginning of a long option for it.
@@ -131,9 +139,12 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(scope: &Scope<'_>, name: &'a str) -> Self {
-        let Scope { entry, program, subcommand } = *scope;
+        let Scope { entry, subcommand, .. } = *scope;
+        let others = |pairs: &[(&str, &'static str)]| -> Vec<&'static str> {
+            pairs.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other).collect()
+        };
         let mut same = vec![name];
-        same.extend(synonyms::others(program, subcommand, name));
+        same.extend(others(&scope.same));
         let mut chosen = Vec::new();
         if let Some((_, _, names)) = entry.terminal {
             let names = ["i", "t"].into_iter().zip(names.split_whitespace());
@@ -146,8 +157,7 @@ impl<'a> Names<'a> {
         let options = if entry.is_git() { git::options(Some(subcommand)) } else { &entry.options };
         let is_guarded = |option: &&GuardedOption| name.len() == 1 && option.short.contains(name);
         chosen.extend(options.guarded.iter().find(is_guarded).map(|option| option.name));
-        let full = if entry.is_git() { format!("{program} {subcommand}") } else { program.to_owned() };
-        chosen.extend(synonyms::choice(&full, name));
+        chosen.extend(others(&scope.chosen));
         Self { same, chosen }
     }
 

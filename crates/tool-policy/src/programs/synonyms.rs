@@ -412,13 +412,13 @@ pub(crate) fn abbreviates(program: &str) -> bool {
     super::contains(ABBREVIATING, program)
 }
 
-/// Returns the other names of an option by which a denial of it holds, too.
-pub(crate) fn others(program: &str, subcommand: &str, name: &str) -> Vec<&'static str> {
+/// Returns pairs of names of the same option, for denials.
+pub(crate) fn same(program: &str, subcommand: &str) -> Vec<(&'static str, &'static str)> {
     let is_it = |(programs, subcommands, _): &&(Names, Names, Names)| {
         super::contains(programs, program) && (subcommands.is_empty() || super::contains(subcommands, subcommand))
     };
     let pairs = SWITCHES.iter().filter(is_it).flat_map(|(.., pairs)| pairs.split_whitespace());
-    pairs.filter_map(|pair| pair.split_once('=')).filter(|(known, _)| *known == name).map(|(_, other)| other).collect()
+    pairs.filter_map(|pair| pair.split_once('=')).collect()
 }
 
 /// Returns whether a table has a name of an option of a program.
@@ -433,11 +433,6 @@ pub(crate) fn has(program: &str, name: &str) -> bool {
 /// Returns the names that a program has for the same choice, each with the choice. A program is `git clone`, for git.
 pub(crate) fn of(program: &str) -> Vec<(&'static str, &'static str)> {
     pairs(program).collect()
-}
-
-/// Returns the choice of a name of a program, if that has another name.
-pub(crate) fn choice(program: &str, name: &str) -> Option<&'static str> {
-    pairs(program).find(|(known, _)| *known == name).map(|(_, choice)| choice)
 }
 
 fn pairs(program: &str) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -475,6 +475,13 @@ fn a_denial_reads_long_calls_in_little_time() {
     let nested = format!("{}rm x", "sudo ".repeat(100));
     denies(&denying(&[&format!("Bash({nested})")]), &[&nested]);
     hostile::quickly(&policy, &["git".to_owned(), "push".to_owned(), format!("-{}", "v".repeat(200_000))]);
+    // Options that are all different.
+    let each = denying(&["Bash(git push --force *)", "Bash(rm --recursive *)", "Bash(sudo rm *)"]);
+    for start in ["git push", "rm", "sudo sh -c rm"] {
+        let options = (0..2000).map(|at| format!("--o{at}"));
+        let argv: Vec<String> = start.split(' ').map(ToOwned::to_owned).chain(options).collect();
+        hostile::quickly(&each, &argv);
+    }
     // Letters that are all different.
     let letters: String = ('\u{4e00}'..).take(80_000).collect();
     for program in ["git", "nc", "mytool"] {
