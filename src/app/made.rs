@@ -58,15 +58,13 @@ pub(super) fn problems(definitions: &Definitions, app: &App) -> Vec<Problem> {
     }
     let problem = |definition: &Arc<Definition>| {
         let id = definition.created_by.as_ref()?;
+        let more = "it does not run while it has more rights than its maker; change one of the files, or remove its line `created_by`";
         let (message, hint) = match limited(definition, definitions, app) {
-            Err(why) => (
-                why.reason,
-                "it does not run while it has more rights than its maker; change one of the files, or remove its line `created_by`",
-            ),
+            Err(mut why) => (why.reason, why.hints.pop().unwrap_or_else(|| more.to_owned())),
             Ok(_) if definition.kind() == Kind::Reminder || !is_gone(id, definitions, app) => return None,
             Ok(_) => (
                 format!("`{id}`, which made it, is gone, and it keeps the rights that `{id}` had last"),
-                "remove the file; or, if you want it, remove its line `created_by`",
+                "remove the file; or, if you want it, remove its line `created_by`".to_owned(),
             ),
         };
         Some(Problem::of_field(definition, "created_by", Severity::Warning, message, hint))

@@ -662,6 +662,26 @@ fn check_names_a_program_that_is_not_installed() {
     }
 }
 
+/// The rights of a job that another one made end at those of its maker, so a maker that nobody knows lets nothing run.
+#[test]
+fn what_an_unknown_job_has_made_does_not_run() {
+    let bot = TestBot::new();
+    let fields = "allowed_tools: ['Bash(touch *)']\n";
+    routine(&bot, "made", "touch file", &format!("{fields}created_by: nobody\n"));
+    let why = "`nobody` made it, and neither a file nor the journal says what `nobody` may do";
+    let checked = bot.run(["check", "made"]).stdout;
+    assert!(checked.contains(why) && checked.contains("remove its line `created_by` if you want it"), "{checked}");
+    let service = bot.start();
+    let run = fire(&bot, &service, "made");
+    assert!(run["outcome"] == "failed" && run["error"].as_str().unwrap().contains(why), "{run:#}");
+    assert!(bot.read("work/file").is_none());
+    // The person takes it over.
+    routine(&bot, "made", "touch file", fields);
+    let run = fire(&bot, &service, "made");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    service.stop();
+}
+
 /// What `check` finds about a job, `add` and `edit` say at once.
 #[test]
 fn what_is_added_comes_with_its_warnings() {
