@@ -241,7 +241,8 @@ impl<'a> Value<'a> {
 
     /// Reads a duration of at least `least`: `90s`, `10m`, `1h30m`.
     pub(crate) fn span(&self, least: Duration) -> Result<Duration, Fault> {
-        let hint = || format!("write `{}: 10m`, `90s` or `1h30m`", self.name);
+        let [one, other] = if least < Duration::from_secs(60 * 60) { ["10m", "90s"] } else { ["90d", "12h"] };
+        let hint = || format!("write `{}: {one}`, `{other}` or `1h30m`", self.name);
         if let Node::Int(_) | Node::Float(_) = self.node {
             let number = self.scalar().unwrap_or_default();
             let message = format!("`{}` needs a unit, found {}", self.name, quoted(&number));

@@ -107,6 +107,13 @@ fn spans() {
     soon                     `key` must be a span of time, found `soon` -- write `key: 10m`, `90s` or `1h30m`
     []                       `key` must be a span of time, found a list -- write `key: 10m`, `90s` or `1h30m`
     ");
+    // What the hint proposes is long enough.
+    insta::assert_snapshot!(table(&["90d", "12h", "1h30m", "10m"], |v| v.span(Duration::from_secs(60 * 60))), @"
+    90d                      7776000s
+    12h                      43200s
+    1h30m                    5400s
+    10m                      `key` must be at least 1h, found `10m` -- write `key: 90d`, `12h` or `1h30m`
+    ");
 }
 
 #[test]
