@@ -285,19 +285,20 @@ pub fn without(trees: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
         let facts = path.symlink_metadata().ok().filter(Metadata::is_dir)?;
         Some((facts.dev(), facts.ino()))
     };
-    let above: BTreeSet<(u64, u64)> = hidden
-        .iter()
-        .flat_map(|hidden| hidden.ancestors().skip(1))
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .filter_map(inode)
-        .collect();
-    let own: BTreeSet<(u64, u64)> = hidden.iter().filter_map(|hidden| inode(hidden)).collect();
+    let places = || hidden.iter().map(PathBuf::as_path).filter(|path| is_hidable(path));
+    let above: BTreeSet<&Path> = places().flat_map(|path| path.ancestors().skip(1)).collect();
+    let above: BTreeSet<(u64, u64)> = above.into_iter().filter_map(inode).collect();
+    let own: BTreeSet<(u64, u64)> = places().filter_map(inode).collect();
     let known = |path: &Path| {
         let inode = inode(path)?;
         if own.contains(&inode) { Some(Place::Hidden) } else { above.contains(&inode).then_some(Place::Above) }
     };
     beside(trees, hidden, &known, &entries)
+}
+
+/// Returns whether a place can be hidden. Nothing could run under a hidden `/`, which is the home folder of some services.
+fn is_hidable(path: &Path) -> bool {
+    path.parent().is_some()
 }
 
 /// How a folder is related to a hidden place that its path does not show.
@@ -308,15 +309,15 @@ enum Place {
 }
 
 /// Returns the shortest list of trees that contains everything of `trees` outside of the hidden ones. `entries` lists a folder
-/// without symlinks, whose targets need their own grant. A folder that cannot be listed grants nothing. A hidden `/` is ignored,
-/// since nothing could run under it. `known` tells of a folder at another path.
+/// without symlinks, whose targets need their own grant. A folder that cannot be listed grants nothing. A hidden `/` is ignored.
+/// `known` tells of a folder at another path.
 fn beside(
     trees: &[PathBuf],
     hidden: &[PathBuf],
     known: &dyn Fn(&Path) -> Option<Place>,
     entries: &dyn Fn(&Path) -> io::Result<Vec<Entry>>,
 ) -> Vec<PathBuf> {
-    let hidden: Vec<&Path> = hidden.iter().map(PathBuf::as_path).filter(|path| path.parent().is_some()).collect();
+    let hidden: Vec<&Path> = hidden.iter().map(PathBuf::as_path).filter(|path| is_hidable(path)).collect();
     let mut granted = Vec::new();
     let mut open: Vec<Entry> = trees.iter().map(|tree| (tree.clone(), true)).collect();
     while let Some((path, may_be_folder)) = open.pop() {
@@ -392,6 +393,15 @@ mod tests {
         let hidden: Vec<PathBuf> = hidden.iter().map(PathBuf::from).collect();
         let expect: Vec<PathBuf> = expect.iter().map(PathBuf::from).collect();
         assert_eq!(beside(&["/".into()], &hidden, &|_| None, &listed), expect);
+    }
+
+    #[test]
+    fn a_home_folder_that_is_the_root_hides_nothing() {
+        let root = [PathBuf::from("/")];
+        assert_eq!(without(&root, &root), root);
+        let folder = tempfile::tempdir().unwrap();
+        let folder = [folder.path().canonicalize().unwrap()];
+        assert_eq!(without(&folder, &root), folder);
     }
 
     /// `/opt` is the folder above the hidden one at another path, and `/usr` the hidden one itself.

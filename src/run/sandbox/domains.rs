@@ -362,9 +362,14 @@ impl SandboxPlan {
     pub(super) fn closed_places(&self, rights: Option<&ShellRights>) -> ClosedPlaces {
         let guarded = rights.map(|rights| self.guarded(rights)).unwrap_or_default();
         let own = [&self.user_home, self.home.root(), Path::new("/dev"), Path::new("/dev/pts")].map(resolved);
+        // The person may show `work/` elsewhere, or a part of it. It is no secret of the data folder.
+        let of_work = mounts::other_paths(&[resolved(self.home.work())]);
+        let others = |places: &[PathBuf]| -> Vec<PathBuf> {
+            mounts::other_paths(places).into_iter().filter(|path| !of_work.contains(path)).collect()
+        };
         ClosedPlaces {
-            mounts: mounts::other_paths(&[&own, guarded.as_slice()].concat()),
-            of_data_folder: mounts::other_paths(&[resolved(self.home.root())]),
+            mounts: others(&[&own, guarded.as_slice()].concat()),
+            of_data_folder: others(&[resolved(self.home.root())]),
             guarded,
         }
     }
