@@ -22,6 +22,8 @@ pub(super) fn leaves_place_open(program: &str, arguments: &[String]) -> bool {
 
 /// Returns operands that a program takes for commands. A rule must spell them.
 pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let builds = program.commands == CommandOperands::Contexts
+        && arguments.iter().any(|word| ["build", "import"].contains(&word.as_str()));
     let is_command = |word: &str| match program.commands {
         // Those are found by their position.
         CommandOperands::None
@@ -37,9 +39,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
         CommandOperands::Remote => is_remote(word),
-        CommandOperands::Contexts => {
-            arguments.iter().any(|word| ["build", "import"].contains(&word.as_str())) && is_fetched(word)
-        }
+        CommandOperands::Contexts => builds && is_fetched(word),
         CommandOperands::Tests => word.starts_with(['@', '/']) || word.split(['/', '=']).any(|part| part == ".."),
         CommandOperands::Paths => word.contains('/') && !word.starts_with('-'),
         CommandOperands::Packages => {
@@ -219,6 +219,8 @@ fn is_opened_elsewhere(word: &str) -> bool {
 /// An item of such a list may stand in quotes. A folder of kustomize may be on another machine, too: `git::…`, `git@h:x`,
 /// `github.com/a/b`.
 pub(super) fn is_fetched(word: &str) -> bool {
+    /// Number of letters in a cluster of which each may have an address for its value. A word with more of them counts as one.
+    const MOST: usize = 64;
     const HOSTS: [&str; 4] = ["github.com", "gitlab.com", "bitbucket.org", "dev.azure.com"];
     let is_host =
         |text: &str| HOSTS.iter().any(|host| text.strip_prefix(host).is_some_and(|rest| rest.starts_with([':', '/'])));
@@ -242,7 +244,8 @@ pub(super) fn is_fetched(word: &str) -> bool {
         }
         Some(cluster) => {
             let mut values = cluster.match_indices(['f', 'k']).map(|(at, letter)| &cluster[at + letter.len()..]);
-            values.any(|value| value.split(',').any(begins))
+            let is_one = values.by_ref().take(MOST).any(|value| value.split(',').any(begins));
+            is_one || values.next().is_some()
         }
         None => word.split(',').any(begins),
     }

@@ -29,6 +29,10 @@ const MAX_BYTES: usize = 8 * 1024;
 const MAX_CHANGED: usize = 1024;
 const MAX_CHANGED_BYTES: usize = 64 * 1024;
 
+/// Maximum number of bytes of a path, and of a name in one. The kernel refuses longer ones.
+const MAX_PATH: usize = 4096;
+const MAX_NAME: usize = 255;
+
 /// Returns whether a rule's program may work in a folder.
 pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &ResolvedRoots) -> bool {
     let Some(resolved) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link) else {
@@ -121,7 +125,8 @@ pub(super) fn protected<'a>(start: &StartWords<'a>, roots: &ResolvedRoots) -> Op
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1));
     // Words of `curl` can be texts, too.
     let names_files = changes && !fetches;
-    let is_link = |word: &str| !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
+    let is_link =
+        |word: &str| word.len() <= MAX_NAME && !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
     let is_followed = |word: &str| {
         if names_files { is_place(word) || is_link(word) } else { is_path(word) || changes && is_link(word) }
     };
@@ -159,7 +164,7 @@ fn operands(word: &str, names_files: bool) -> impl Iterator<Item = &str> {
     let whole = (names_files || value.is_none()).then_some(word);
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
     let most = if names_files { letters.bytes().take_while(u8::is_ascii_alphanumeric).count() } else { 1 };
-    let behind = (1..=most).filter_map(move |at| letters.get(at..)).filter(|rest| !rest.is_empty());
+    let behind = (1..=most).filter_map(move |at| letters.get(at..)).filter(|rest| (1..=MAX_PATH).contains(&rest.len()));
     whole.into_iter().chain(value).chain(behind)
 }
 
