@@ -1,5 +1,6 @@
 //! Writes a backup: a tar archive that any `tar` can read.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -52,6 +53,9 @@ const MAX_HOLES: u64 = 1 << 30;
 /// Maximum number of folders within each other. Each is open until it is written.
 const MAX_LEVELS: usize = 512;
 
+/// Maximum number of times that the data folder is gone through.
+const MAX_ROUNDS: usize = 3;
+
 /// Writes the data folder to `file`, which must not exist.
 pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackupResult, Refusal> {
     app.require_home()?;
@@ -69,14 +73,8 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let fresh = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(durable::cause(&error)))?;
     let scratch = tempfile::tempdir_in(folder).map_err(|error| failed(durable::cause(&error)))?;
     let journal = scratch.path().join("journal.db");
-    let mut writer = Writer {
-        archive: Builder::new(io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?)),
-        secrets,
-        files: 0,
-        holes_left: MAX_HOLES,
-        left_out: Vec::new(),
-        unread: Vec::new(),
-    };
+    let out = io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?);
+    let mut writer = Writer::new(out, secrets);
     let manifest = Manifest { version: env!("CARGO_PKG_VERSION").into(), made: app.now().to_rfc3339(), secrets };
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
@@ -90,9 +88,14 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
         let facts = rustix::fs::fstat(&copy).map_err(|error| failed(error.into()))?;
         writer.file(copy, &facts, app.home.relative(&app.home.journal())).map_err(failed)?;
     }
-    let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
-    let opened = opened.map_err(|error| cannot("read", root, &error))?;
-    writer.tree(opened).map_err(failed)?;
+    // What was moved to a folder behind the writer is found in the next round.
+    for _ in 0..MAX_ROUNDS {
+        let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+        let opened = opened.map_err(|error| cannot("read", root, &error))?;
+        if !writer.tree(opened).map_err(failed)? {
+            break;
+        }
+    }
     let Writer { archive, files, mut left_out, unread, .. } = writer;
     let mut out = archive.into_inner().map_err(failed)?;
     out.flush().map_err(failed)?;
@@ -115,6 +118,15 @@ enum OmitReason {
     /// The entry was removed.
     Vanished,
     Unread(String),
+}
+
+/// What became of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// It is a folder, whose entries are written.
+    Folder,
+    /// It is written, reported, or left out.
+    Other,
 }
 
 impl From<Errno> for OmitReason {
@@ -157,13 +169,20 @@ struct Writer<W: Write> {
     holes_left: u64,
     left_out: Vec<String>,
     unread: Vec<UnreadablePath>,
+    done: HashMap<PathBuf, Done>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes everything below a folder that belongs in a backup. A job may change `work/` at the same time, so each entry is opened in
+    fn new(out: W, secrets: bool) -> Self {
+        let (left_out, unread, done) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { archive: Builder::new(out), secrets, files: 0, holes_left: MAX_HOLES, left_out, unread, done }
+    }
+
+    /// Writes everything below a folder that belongs in a backup and is not in it yet. Returns whether there was any. A job may change `work/` at the same time, so each entry is opened in
     /// the open folder above, and never by a path: no link leads elsewhere. Skips entries that vanish, and reports those that are
     /// unreadable. Only an error of writing ends it.
-    fn tree(&mut self, root: OwnedFd) -> io::Result<()> {
+    fn tree(&mut self, root: OwnedFd) -> io::Result<bool> {
+        let before = self.done.len();
         // A job may make more levels of folders than calls fit on the stack.
         let mut open_folders: Vec<OpenFolder> = self.opened(root, PathBuf::new()).into_iter().collect();
         while let Some(folder) = open_folders.last_mut() {
@@ -172,16 +191,22 @@ impl<W: Write> Writer<W> {
                 continue;
             };
             let path = folder.path.join(&name);
-            if path.components().count() > MAX_LEVELS {
-                let why = format!("it is within too many folders; a backup has {MAX_LEVELS} levels at most");
-                self.pass(OmitReason::Unread(why), &path);
-                continue;
-            }
-            if let Some(below) = self.entry(&folder.file, &name, &path)? {
+            let below = match self.done.get(&path) {
+                Some(Done::Other) => None,
+                // If it is another thing by now, its entries are written already.
+                Some(Done::Folder) => open(folder.file.as_fd(), &name, FOLDER).ok(),
+                None if path.components().count() > MAX_LEVELS => {
+                    let why = format!("it is within too many folders; a backup has {MAX_LEVELS} levels at most");
+                    self.pass(OmitReason::Unread(why), &path);
+                    None
+                }
+                None => self.entry(&folder.file, &name, &path)?,
+            };
+            if let Some(below) = below {
                 open_folders.extend(self.opened(below, path));
             }
         }
-        Ok(())
+        Ok(self.done.len() > before)
     }
 
     /// Reads the names in a folder. Reports one that is unreadable.
@@ -206,8 +231,12 @@ impl<W: Write> Writer<W> {
             }
         };
         let kind = FileType::from_raw_mode(facts.st_mode);
-        match part(path) {
-            BackupRule::Passing | BackupRule::Journal => return Ok(None),
+        let rule = part(path);
+        if matches!(rule, BackupRule::Passing | BackupRule::Journal) {
+            return Ok(None);
+        }
+        self.done.insert(path.to_owned(), Done::Other);
+        match rule {
             BackupRule::Secret if !self.secrets => {
                 let under = open(folder.as_fd(), name, FOLDER).ok().and_then(|under| names_in(&under).ok());
                 if under.is_none_or(|under| !under.is_empty()) {
@@ -215,12 +244,13 @@ impl<W: Write> Writer<W> {
                 }
                 return Ok(None);
             }
-            BackupRule::Secret | BackupRule::Kept => {}
+            _ => {}
         }
         match self.read(folder, name, kind) {
             Ok(None) => {}
             Ok(Some(ReadEntry::Folder(opened))) => {
                 self.archive.append_data(&mut header(&facts, EntryType::Directory, 0), path, io::empty())?;
+                self.done.insert(path.to_owned(), Done::Folder);
                 return Ok(Some(opened));
             }
             Ok(Some(ReadEntry::Link(target))) => {
@@ -279,8 +309,13 @@ impl<W: Write> Writer<W> {
     }
 
     fn pass(&mut self, passed: OmitReason, path: &Path) {
-        if let OmitReason::Unread(why) = passed {
-            self.unread.push(UnreadablePath { path: shown(path, false), why });
+        match passed {
+            // It is written if it comes back.
+            OmitReason::Vanished => drop(self.done.remove(path)),
+            OmitReason::Unread(why) => {
+                self.done.insert(path.to_owned(), Done::Other);
+                self.unread.push(UnreadablePath { path: shown(path, false), why });
+            }
         }
     }
 
@@ -392,14 +427,7 @@ mod tests {
         let written = std::thread::Builder::new()
             .stack_size(512 * 1024)
             .spawn(move || {
-                let mut writer = Writer {
-                    archive: Builder::new(io::sink()),
-                    secrets: true,
-                    files: 0,
-                    holes_left: MAX_HOLES,
-                    left_out: Vec::new(),
-                    unread: Vec::new(),
-                };
+                let mut writer = Writer::new(io::sink(), true);
                 writer.tree(root).unwrap();
                 (writer.files, writer.unread)
             })
@@ -410,5 +438,59 @@ mod tests {
         assert_eq!(files, 1, "what is beside them is in the backup");
         assert_eq!(unread.len(), 1, "{unread:?}");
         assert!(unread[0].why.contains("too many folders"), "{unread:?}");
+    }
+
+    /// Returns the names in an archive.
+    fn names(archive: Vec<u8>) -> Vec<String> {
+        let mut archive = tar::Archive::new(io::Cursor::new(archive));
+        archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    /// A reminder moves to `failed/` when the writer has left that.
+    #[test]
+    fn a_file_that_moves_behind_the_writer_is_backed_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("z"), "x").unwrap();
+        let root = || rustix::fs::open(folder.path(), FOLDER, Mode::empty()).unwrap();
+        let mut writer = Writer::new(Vec::new(), true);
+        assert!(writer.tree(root()).unwrap());
+        std::fs::rename(at("z"), at("a/b/z")).unwrap();
+        assert!(writer.tree(root()).unwrap());
+        assert!(!writer.tree(root()).unwrap());
+        assert_eq!(names(writer.archive.into_inner().unwrap()), ["a", "a/b", "z", "a/b/z"]);
+    }
+
+    /// A folder that was read, and then replaced by something else, is left as it was.
+    #[test]
+    fn each_entry_is_written_and_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("a")).unwrap();
+        std::fs::write(at("a/x"), "x").unwrap();
+        std::fs::write(at(".env"), "SECRET=x").unwrap();
+        let root = || rustix::fs::open(folder.path(), FOLDER, Mode::empty()).unwrap();
+        let mut writer = Writer::new(Vec::new(), false);
+        writer.tree(root()).unwrap();
+        std::fs::remove_dir_all(at("a")).unwrap();
+        std::os::unix::fs::symlink("/etc", at("a")).unwrap();
+        assert!(!writer.tree(root()).unwrap());
+        assert_eq!(writer.left_out, [".env"]);
+        assert!(writer.unread.is_empty());
+        assert_eq!(names(writer.archive.into_inner().unwrap()), ["a", "a/x"]);
+    }
+
+    /// Opening one for reading must not wait for a writer, also if it has taken the place of a file.
+    #[test]
+    fn pipes_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, folder.path().join("p"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let root = rustix::fs::open(folder.path(), FOLDER, Mode::empty()).unwrap();
+        let mut writer = Writer::new(Vec::new(), true);
+        let read = writer.read(&root, OsStr::new("p"), FileType::RegularFile);
+        assert!(matches!(read, Err(OmitReason::Unread(why)) if why.contains("in the place of another thing")));
+        writer.tree(root).unwrap();
+        assert_eq!((names(writer.archive.into_inner().unwrap()), writer.unread.len()), (Vec::new(), 0));
     }
 }
