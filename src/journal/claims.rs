@@ -24,6 +24,8 @@ pub enum Purpose {
     Run,
     /// Run the occurrence because a person asked for it. Does not move the watermark.
     RunByHand,
+    /// Leave the occurrence to the first host that may run it, since this one may not.
+    RunElsewhere,
     /// Record it as skipped, with the reason.
     Skip(String),
     /// Record it as skipped for every occurrence of its definition since then, with the reason.
@@ -438,10 +440,11 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
     }
     let text = text_number(connection, claim)?;
     let (skipped, covers_from) = match &claim.purpose {
-        Purpose::Run | Purpose::RunByHand => (None, None),
+        Purpose::Run | Purpose::RunByHand | Purpose::RunElsewhere => (None, None),
         Purpose::Skip(why) => (Some(why), None),
         Purpose::SkipSince(from, why) => (Some(why), Some(ms(*from))),
     };
+    let is_left = claim.purpose == Purpose::RunElsewhere;
     let occurrence = connection.row(
         "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion, delivery, host)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING number",
@@ -457,11 +460,14 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
             skipped.map(|_| RunState::Skipped.as_str()),
             claim.occasion.as_ref().map(|occasion| occasion.text(claim.origin.as_ref())).transpose()?,
             claim.occasion.as_ref().and_then(Occasion::delivery),
-            connection.host(),
+            connection.host().filter(|_| !is_left),
         ],
         |row| row.get(0),
     )?;
     account(connection, claim)?;
+    if is_left {
+        super::hosts::note_left(connection)?;
+    }
     let run = match skipped {
         None => insert_run(connection, occurrence, 1, RunState::Claimed, None, None)?,
         Some(why) => {

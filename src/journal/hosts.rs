@@ -19,7 +19,7 @@ use super::database::{Connection, Row, params};
 use super::generations::{ConsecutiveFailures, FAILING, failing};
 use super::recovery::{UNFINISHED, unfinished};
 use super::rows::Columns as _;
-use super::{Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, pushed};
+use super::{Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, pushed, settings};
 use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
 use crate::failpoints::of_lease;
@@ -124,6 +124,8 @@ pub struct Hosts {
     pub is_main: bool,
     /// Hosts that are not alive but have open occurrences.
     pub left_open: BTreeSet<String>,
+    /// Whether an occurrence waits for a host that may run it.
+    pub is_some_unassigned: bool,
     /// Whether a person has paused everything, on any host.
     pub paused: bool,
     /// Definitions that failed lately, on any host.
@@ -269,8 +271,8 @@ impl Journal {
         }
     }
 
-    /// Takes over open occurrences of the definitions `known` from hosts whose lease has ended. Running attempts
-    /// count as cut off. Such a host can commit nothing afterwards.
+    /// Takes over open occurrences of the definitions `known` from hosts whose lease has ended, and those that no host has yet. Running
+    /// attempts count as cut off. A host whose lease has ended can commit nothing afterwards.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
@@ -278,7 +280,7 @@ impl Journal {
         let (clock, may) = (self.clock.clone(), known.clone());
         // What no host can take over stays for long, and each host looks every second. That must not hold up their commits.
         let left = self.writer.read(move |connection| match connection.host() {
-            Some(me) => left_by_gone(connection, me, &may),
+            Some(me) => left_open(connection, me, &may),
             None => Ok(Vec::new()),
         });
         if left.await?.is_empty() {
@@ -356,13 +358,15 @@ const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract
       ON going.host = h.name ORDER BY h.name";
 
 /// All that changes for a host from one look to the next, without the list of all hosts, which takes ten times as long to read. `mark`
-/// changes when the list does: a host has joined, gone, or become the main one.
+/// changes when the list does: a host has joined, gone, or become the main one; or an occurrence was left to others.
 const LOOK: &str = "SELECT
       concat((SELECT sum(hashtext(name || ' ' || epoch)) FROM host WHERE lease_until > now()), ' ',
-        (SELECT host || ' ' || epoch FROM role WHERE name = ?1)) AS mark,
+        (SELECT host || ' ' || epoch FROM role WHERE name = ?1), ' ', (SELECT value FROM setting WHERE key = ?4)) AS mark,
       EXISTS (SELECT 1 FROM setting WHERE key = ?2) AS paused, (SELECT value FROM setting WHERE key = ?3) AS pushed,
       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_number_seq) AS event,
       (SELECT coalesce(max(number), 0) FROM message) AS message";
+
+const UNASSIGNED: &str = "SELECT EXISTS (SELECT 1 FROM occurrence WHERE outcome IS NULL AND host IS NULL)";
 
 fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     connection.all(HOSTS, (), |row| {
@@ -383,18 +387,31 @@ fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     })
 }
 
-/// Returns the open occurrences of hosts that are gone: number, definition and host, without definitions that are not `known`.
-fn left_by_gone(
-    connection: &Connection,
-    me: &str,
-    known: &BTreeSet<DefinitionId>,
-) -> Result<Vec<(i64, DefinitionId, String)>, JournalError> {
-    let sql = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
-               WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
-    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.id("id")?, row.get::<String>("host")?));
+/// An open occurrence to take over.
+struct LeftOpen {
+    number: i64,
+    id: DefinitionId,
+    /// The host that is gone; `None` if no host has had it.
+    host: Option<String>,
+}
+
+/// Returns the open occurrences of hosts that are gone, and of none, without definitions that are not `known`.
+fn left_open(connection: &Connection, me: &str, known: &BTreeSet<DefinitionId>) -> Result<Vec<LeftOpen>, JournalError> {
+    let sql = "SELECT o.number, o.id, o.host FROM occurrence o LEFT JOIN host h ON h.name = o.host
+               WHERE o.outcome IS NULL AND (o.host IS NULL OR (h.lease_until < now() AND h.name <> ?1)) ORDER BY o.number";
+    let read = |row: &Row<'_>| Ok(LeftOpen { number: row.get("number")?, id: row.id("id")?, host: row.get("host")? });
     let mut left = connection.all(sql, [me], read)?;
-    left.retain(|(_, id, _)| known.contains(id));
+    left.retain(|left| known.contains(&left.id));
     Ok(left)
+}
+
+/// The setting that counts the occurrences that a host has left to others. A change has the hosts look for them.
+const LEFT: &str = "left_to_others";
+
+/// Has the other hosts look for an occurrence that this one leaves to them.
+pub(super) fn note_left(connection: &Connection) -> Result<(), JournalError> {
+    let count: u64 = settings::get(connection, LEFT)?.and_then(|count| count.parse().ok()).unwrap_or(0);
+    settings::set(connection, LEFT, &count.wrapping_add(1).to_string())
 }
 
 fn take_over(
@@ -403,20 +420,20 @@ fn take_over(
     now: DateTime<Utc>,
 ) -> Result<(Vec<UnfinishedOccurrence>, i64), JournalError> {
     let Some(me) = connection.host().map(str::to_owned) else { return Ok((Vec::new(), 0)) };
-    let mut left = left_by_gone(connection, &me, known)?;
-    let gone: BTreeSet<String> = left.iter().map(|(_, _, host)| host.clone()).collect();
+    let mut left = left_open(connection, &me, known)?;
+    let gone: BTreeSet<String> = left.iter().filter_map(|left| left.host.clone()).collect();
     for host in &gone {
         // From here on, commits of that host fail. The statements below see everything that it committed before.
         let raised = "UPDATE host SET epoch = epoch + 1 WHERE name = ?1 AND lease_until < now()";
         if connection.execute(raised, [host])? == 0 {
-            left.retain(|(_, _, of)| of != host);
+            left.retain(|left| left.host.as_ref() != Some(host));
         }
     }
     if !left.is_empty() {
         fail_point!(EpochRaised);
     }
     let (mut taken, mut newest) = (Vec::new(), 0);
-    for (number, _, host) in &left {
+    for LeftOpen { number, host, .. } in &left {
         let ours = "UPDATE occurrence SET host = ?2 WHERE number = ?1 AND outcome IS NULL";
         if connection.execute(ours, params![number, me])? == 0 {
             continue;
@@ -424,9 +441,11 @@ fn take_over(
         // A run that was not begun will begin here.
         let not_begun = "UPDATE run SET host = ?2 WHERE occurrence = ?1 AND state = 'claimed'";
         connection.execute(not_begun, params![number, me])?;
-        let why = format!("the host {host} went away while it was going");
-        super::recovery::interrupt(connection, "occurrence = ?3", number, &why, now)?;
-        newest = newest.max(super::questions::end_taken(connection, *number, host, now)?);
+        if let Some(host) = host {
+            let why = format!("the host {host} went away while it was going");
+            super::recovery::interrupt(connection, "occurrence = ?3", number, &why, now)?;
+            newest = newest.max(super::questions::end_taken(connection, *number, host, now)?);
+        }
         let sql = UNFINISHED.replace("o.outcome IS NULL", "o.number = ?1");
         taken.extend(connection.one(&sql, [number], unfinished)?);
     }
@@ -472,6 +491,7 @@ struct Lease {
 #[derive(Default)]
 struct HostList {
     records: Vec<HostRecord>,
+    is_some_unassigned: bool,
     /// The mark of [`LOOK`] right before, and when it was read, since boot.
     read: Option<(String, Duration)>,
 }
@@ -562,7 +582,7 @@ impl Lease {
     ///
     /// A host that fires nothing for its clock leaves the role to a host with the right time.
     fn look(&mut self) -> Result<Look, JournalError> {
-        let (link, keys) = (self.link()?, [MAIN, PAUSED, pushed::VERSION]);
+        let (link, keys) = (self.link()?, [MAIN, PAUSED, pushed::VERSION, LEFT]);
         let read = |row: &Row<'_>| {
             let newest = (row.get("event")?, row.get("message")?);
             Ok((row.get("mark")?, row.get("paused")?, row.get::<Option<String>>("pushed")?, newest))
@@ -576,6 +596,7 @@ impl Lease {
             ahead: self.ahead(),
             is_main: false,
             left_open: BTreeSet::new(),
+            is_some_unassigned: self.list.is_some_unassigned,
             paused,
             failing,
             pushed: pushed.and_then(|count| count.parse().ok()).unwrap_or(0),
@@ -622,7 +643,8 @@ impl Lease {
             link.execute(take, params![MAIN, name, epoch])?;
             found = records(link)?;
         }
-        self.list = HostList { records: found, read: Some((mark, now)) };
+        let is_some_unassigned = link.row(UNASSIGNED, (), |row| row.get(0))?;
+        self.list = HostList { records: found, is_some_unassigned, read: Some((mark, now)) };
         Ok(leaves_main)
     }
 
@@ -660,7 +682,7 @@ impl Lease {
             let Look { hosts: now, newest: (event, message), .. } = looked;
             hosts.send_if_modified(|known| {
                 // Report these again, since a host may be able to take them over later.
-                let changed = *known != now || !now.left_open.is_empty();
+                let changed = *known != now || now.is_some_unassigned || !now.left_open.is_empty();
                 *known = now;
                 changed
             });
@@ -739,6 +761,7 @@ mod tests {
             ahead: TimeDelta::zero(),
             is_main: false,
             left_open: BTreeSet::new(),
+            is_some_unassigned: false,
             paused: false,
             failing: Vec::new(),
             pushed: 0,

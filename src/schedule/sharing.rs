@@ -81,20 +81,27 @@ impl Sharing {
 
     /// Returns why this host may not run `definition`, neither on time nor on request; `None` if it may.
     pub(super) fn not_here(&self, definition: &Definition) -> Option<String> {
-        let hosts = self.0.as_ref()?.borrow();
-        let (me, hosts) = (&hosts.me, &hosts);
         if definition.kind() == Kind::Session {
             return None;
-        } else if !is_named(definition, &me.name, |label| me.labels.contains(label)) {
+        } else if !self.is_named_here(definition) {
             return Some(format!("its `hosts` name {}", definition.hosts.join(" and ")));
         }
-        (needs_main(definition) && !hosts.is_main)
+        (needs_main(definition) && !self.is_main())
             .then(|| "it goes on from the main session, which another host has".to_owned())
     }
 
-    /// Returns whether hosts went away and left open occurrences.
+    /// Returns whether the file of `definition` lets it run on this host.
+    pub(super) fn is_named_here(&self, definition: &Definition) -> bool {
+        self.0.as_ref().is_none_or(|hosts| {
+            let me = &hosts.borrow().me;
+            is_named(definition, &me.name, |label| me.labels.contains(label))
+        })
+    }
+
+    /// Returns whether hosts went away and left open occurrences, or an occurrence waits for a host that may run it.
     pub(super) fn is_something_left(&self) -> bool {
-        self.0.as_ref().is_some_and(|hosts| !hosts.borrow().left_open.is_empty())
+        let is_left = |hosts: &Hosts| hosts.is_some_unassigned || !hosts.left_open.is_empty();
+        self.0.as_ref().is_some_and(|hosts| is_left(&hosts.borrow()))
     }
 
     /// Returns whether this host has the main session. A single host always has it.

@@ -331,7 +331,7 @@ impl Simulation<'_> {
             (Some(why), _) => Prediction::Skipped(why.to_owned()),
             (None, Purpose::Skip(why)) => Prediction::Skipped(why),
             (None, Purpose::SkipSince(from, why)) => Prediction::SkippedSince(from, why),
-            (None, Purpose::Run | Purpose::RunByHand) => {
+            (None, Purpose::Run | Purpose::RunByHand | Purpose::RunElsewhere) => {
                 self.waiting.push((self.found.len(), None));
                 // The fate if it never begins.
                 Prediction::Skipped(SUPERSEDED.to_owned())

@@ -56,6 +56,7 @@ mod gates;
 mod guided_init;
 mod heartbeat;
 mod hosts;
+mod hosts_named;
 mod hosts_network;
 mod impersonation;
 mod import;

@@ -119,7 +119,7 @@ fn changed(bot: &TestBot, id: &str) -> Vec<Vec<String>> {
 }
 
 /// Waits until the service watches a folder: writes a file until the routine fires.
-fn wait_until_watching(bot: &TestBot, service: &Service<'_>, id: &str, folder: &str) {
+pub fn wait_until_watching(bot: &TestBot, service: &Service<'_>, id: &str, folder: &str) {
     let before = bot.runs(id).len();
     service.until("the folder is watched", || {
         bot.write(&format!("{folder}/first"), "x");

@@ -36,7 +36,7 @@ impl WebhookBot {
         Self::of(TestBot::new())
     }
 
-    fn of(bot: TestBot) -> Self {
+    pub fn of(bot: TestBot) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         bot.write("config.yaml", &format!("webhooks: 127.0.0.1:{port}\n"));
         bot.secrets(&format!("WEBHOOK_SECRET={SECRET}\nOTHER_SECRET=another-{SECRET}\n"));
@@ -44,7 +44,7 @@ impl WebhookBot {
     }
 
     /// Writes a webhook with these further fields.
-    fn hook(&self, id: &str, fields: &str, body: &str) {
+    pub fn hook(&self, id: &str, fields: &str, body: &str) {
         self.bot.write(&format!("webhooks/{id}.md"), &format!("---\nallowed_tools: []\n{fields}---\n{body}\n"));
     }
 
@@ -73,7 +73,7 @@ impl WebhookBot {
     }
 
     /// Posts with the webhook's bearer secret.
-    fn post(&self, id: &str, body: &str) -> Answer {
+    pub fn post(&self, id: &str, body: &str) -> Answer {
         self.keyed(id, body, &[])
     }
 

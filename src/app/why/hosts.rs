@@ -54,6 +54,16 @@ impl Facts {
         self.other_host(story).map_or_else(|| self.is_off(), |host| !host.alive)
     }
 
+    /// Returns what the occurrence waits for if no host has it yet.
+    pub(super) fn unassigned(&self) -> Option<String> {
+        self.story.as_ref().filter(|story| story.host.is_none() && story.outcome.is_none())?;
+        let left = self.left()?;
+        Some(match left.able.is_empty() {
+            true => format!("for a host that may run it, and none is up ({})", left.why),
+            false => format!("{} takes it up", left.names()),
+        })
+    }
+
     /// Returns why this host leaves the job to others; `None` if it does not.
     pub(super) fn left(&self) -> Option<JobOfOtherHost<'_>> {
         let definition = self.definition.as_ref().filter(|_| !self.hosts.is_empty())?;

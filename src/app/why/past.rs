@@ -249,6 +249,9 @@ fn waits_for(facts: &Facts) -> String {
         let (name, at) = (&host.name, facts.moment(host.lease_until));
         return format!("the host {name} has it, and went away {at}; a host that is up and may run it takes it over");
     }
+    if let Some(unassigned) = facts.unassigned() {
+        return unassigned;
+    }
     if other.is_none() && facts.is_off() {
         return facts.is_off_words();
     }

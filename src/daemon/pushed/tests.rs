@@ -210,6 +210,7 @@ fn ten_hosts() -> Hosts {
         ahead: TimeDelta::zero(),
         is_main: false,
         left_open: Default::default(),
+        is_some_unassigned: false,
         paused: false,
         failing: Vec::new(),
         pushed: 0,

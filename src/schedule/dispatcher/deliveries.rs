@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::super::command::{Accepted, DeliverError, Delivery};
 use super::Dispatcher;
 use crate::definition::DefinitionId;
-use crate::journal::{Claim, DeliveryClaim, NewClaim, Occasion, Purpose};
+use crate::journal::{Claim, DeliveryClaim, NewClaim, Occasion};
 
 /// Maximum number of waiting occurrences of one webhook, since they are held in memory.
 const WAITING: usize = 200;
@@ -73,7 +73,8 @@ impl Dispatcher {
         let now = self.clock.now();
         // The journal counts in milliseconds.
         let now = DateTime::from_timestamp_millis(now.timestamp_millis()).unwrap_or(now);
-        let claim = self.new_claim(id, now, Purpose::Run).ok_or_else(not_found)?;
+        let purpose = self.purpose_here(definition);
+        let claim = self.new_claim(id, now, purpose).ok_or_else(not_found)?;
         let Delivery { key, payload, .. } = delivery;
         Ok(NewClaim { occasion: Some(Occasion::Delivered { key, payload }), ..claim })
     }

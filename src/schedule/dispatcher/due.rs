@@ -267,7 +267,7 @@ impl Dispatcher {
         let is_missed = match &claim.purpose {
             Purpose::Run => now - at >= NOTICEABLE,
             Purpose::Skip(why) | Purpose::SkipSince(_, why) => why.starts_with("missed"),
-            Purpose::RunByHand => false,
+            Purpose::RunByHand | Purpose::RunElsewhere => false,
         };
         let (since, by) = match self.definitions.get(&claim.occurrence.id).and_then(|entry| entry.late_file) {
             Some(seen) if seen > since => (seen, DelayCause::FileLate),
@@ -289,6 +289,9 @@ impl Dispatcher {
     }
 
     fn take_claimed(&mut self, claim: NewClaim, run: RunId, now: DateTime<Utc>) {
+        if claim.purpose == Purpose::RunElsewhere {
+            return;
+        }
         if let Purpose::Skip(_) | Purpose::SkipSince(..) = claim.purpose {
             if claim.occurrence.kind == Kind::Reminder {
                 self.fetch_record(&claim.occurrence);

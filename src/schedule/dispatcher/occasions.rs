@@ -34,7 +34,8 @@ impl Dispatcher {
     pub(super) fn changed(&mut self, id: &DefinitionId, burst: Burst) {
         let watches = |definition: &&Arc<Definition>| definition.watches().is_some() && definition.enabled;
         let Some(definition) = self.definitions.definition(id).filter(watches).cloned() else { return };
-        if self.phase.is_stopping() {
+        // Each host watches its own folders.
+        if self.phase.is_stopping() || !self.sharing.is_named_here(&definition) {
             return;
         }
         let runs = self.runs_at(burst.began);
@@ -130,8 +131,16 @@ impl Dispatcher {
                 message = Some(news.with_buttons(&[WHY])).filter(|_| counted.is_news);
             }
         }
+        if purpose == Purpose::Run {
+            purpose = self.purpose_here(definition);
+        }
         let claim = self.new_claim(id, now, purpose);
         (claim.map(|claim| NewClaim { occasion: Some(occasion), origin, ..claim }), message)
+    }
+
+    /// Returns the purpose of a claim for an occurrence that is to run: here, or on a host that may run it.
+    pub(super) fn purpose_here(&self, definition: &Definition) -> Purpose {
+        if self.sharing.not_here(definition).is_some() { Purpose::RunElsewhere } else { Purpose::Run }
     }
 
     /// Returns the purpose of a claim for an occurrence that falls due now.

@@ -76,7 +76,7 @@ impl Dispatcher {
             let journal = self.journal.clone();
             self.spawn(async move { journal.take_over(known).await }, |this, left| {
                 for unfinished in left? {
-                    tracing::warn!(id = %unfinished.occurrence.id, run = %unfinished.run, "taken over from a host that went away");
+                    tracing::warn!(id = %unfinished.occurrence.id, run = %unfinished.run, "taken over from another host");
                     this.supersede(&unfinished.occurrence);
                     this.resume_occurrence(unfinished);
                 }

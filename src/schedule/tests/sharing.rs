@@ -24,6 +24,7 @@ fn home(ahead: TimeDelta) -> Hosts {
         ahead,
         is_main: false,
         left_open: Default::default(),
+        is_some_unassigned: false,
         failing: Default::default(),
         pushed: 0,
         paused: Default::default(),
