@@ -48,6 +48,7 @@ fn join(server: &Postgres, number: usize) -> Journal {
         home: format!("home-{number}"),
         version: "1".into(),
         zones: "2026b".into(),
+        timezone: "UTC".into(),
         labels: Vec::new(),
         slots: 8,
     };

@@ -94,6 +94,7 @@ fn this_host(name: String, home: &Home, config: &Config) -> Result<NewHost, Daem
         home: identity,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         zones: chrono_tz::IANA_TZDB_VERSION.to_owned(),
+        timezone: config.timezone.name().to_owned(),
         labels: config.host_labels.clone(),
         slots: config.max_concurrent_runs,
     })

@@ -59,6 +59,8 @@ pub struct NewHost {
     pub version: String,
     /// Version of its time zone data.
     pub zones: String,
+    /// Its time zone, in which jobs without one of their own fire.
+    pub timezone: String,
     /// Labels that jobs may require in `labels`.
     pub labels: Vec<String>,
     /// Maximum number of runs at once.
@@ -80,6 +82,8 @@ pub struct HostRecord {
     pub version: String,
     /// Version of its time zone data.
     pub zones: String,
+    /// Its time zone; `None` for a host of an earlier version that has not joined since.
+    pub timezone: Option<String>,
     /// Its labels.
     pub labels: Vec<String>,
     /// Maximum number of runs at once.
@@ -109,6 +113,10 @@ pub struct Member {
     pub labels: BTreeSet<String>,
     /// Versions of the program and of its time zone data.
     pub versions: (String, String),
+    /// Its time zone, if that is known.
+    pub timezone: Option<String>,
+    /// Whether it has the main session and the channels.
+    pub is_main: bool,
 }
 
 /// The state of all hosts, as this host knows it.
@@ -160,6 +168,14 @@ impl Hosts {
     pub fn rank_for(&self, id: &DefinitionId) -> usize {
         let mine = weight(&self.me.name, id.as_str());
         self.alive.iter().filter(|member| weight(&member.name, id.as_str()) > mine).count()
+    }
+
+    /// Returns the zone of jobs without one of their own, which two hosts must not fire at different times: that of the main host, or if
+    /// it may not run them, of the first one that may.
+    #[must_use]
+    pub fn common_zone(&self, may: impl Fn(&Member) -> bool) -> Option<&str> {
+        let able = || self.alive.iter().filter(|member| may(member) && member.timezone.is_some());
+        able().find(|member| member.is_main).or_else(|| able().next())?.timezone.as_deref()
     }
 
     /// Returns whether another host has newer time zone data.
@@ -352,7 +368,7 @@ const TRY_SPACE: &str = "CREATE TEMPORARY TABLE try_space ON COMMIT DROP AS
 
 const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract(epoch FROM h.lease_until) * 1000 AS BIGINT) AS lease_until,
       CAST(extract(epoch FROM h.joined) * 1000 AS BIGINT) AS joined, h.version, h.zones, h.labels, h.slots, h.skew_ms,
-      coalesce(going.open, 0) AS open,
+      coalesce(going.open, 0) AS open, (SELECT value FROM setting WHERE key = concat('timezone ', h.name)) AS timezone,
       EXISTS (SELECT 1 FROM role r WHERE r.name = 'main' AND r.host = h.name AND r.epoch = h.epoch AND h.lease_until > now()) AS main
     FROM host h LEFT JOIN (SELECT host, count(*) AS open FROM occurrence WHERE outcome IS NULL GROUP BY host) going
       ON going.host = h.name ORDER BY h.name";
@@ -378,6 +394,7 @@ fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
             joined: row.at("joined")?,
             version: row.get("version")?,
             zones: row.get("zones")?,
+            timezone: row.get("timezone")?,
             labels: labels.split_whitespace().map(str::to_owned).collect(),
             slots: row.get("slots")?,
             open: row.get("open")?,
@@ -404,6 +421,9 @@ fn left_open(connection: &Connection, me: &str, known: &BTreeSet<DefinitionId>) 
     left.retain(|left| known.contains(&left.id));
     Ok(left)
 }
+
+/// Beginning of the key of the setting with a host's time zone. The host's name follows.
+const TIMEZONE_OF: &str = "timezone";
 
 /// The setting that counts the occurrences that a host has left to others. A change has the hosts look for them.
 const LEFT: &str = "left_to_others";
@@ -525,8 +545,9 @@ impl Lease {
         let Some(epoch) = link.one(sql, values, |row| row.get("epoch"))? else {
             return Err(JournalError::HostTaken(new.name));
         };
-        let labels = new.labels.into_iter().collect();
-        let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
+        settings::set(&link, &format!("{TIMEZONE_OF} {}", new.name), &new.timezone)?;
+        let (labels, versions) = (new.labels.into_iter().collect(), (new.version, new.zones));
+        let me = Member { name: new.name, labels, versions, timezone: Some(new.timezone), is_main: false };
         let mut lease =
             Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None, list: HostList::default() };
         // Compare the clocks before any occurrence fires. The second renewal records the result for the others.
@@ -610,7 +631,8 @@ impl Lease {
             if host.alive {
                 let (labels, versions) =
                     (host.labels.iter().cloned().collect(), (host.version.clone(), host.zones.clone()));
-                hosts.alive.push(Member { name: host.name.clone(), labels, versions });
+                let (timezone, is_main) = (host.timezone.clone(), host.main);
+                hosts.alive.push(Member { name: host.name.clone(), labels, versions, timezone, is_main });
             } else if host.open > 0 {
                 hosts.left_open.insert(host.name.clone());
             }
@@ -751,7 +773,8 @@ mod tests {
     use crate::journal::RunId;
 
     fn member(name: &str) -> Member {
-        Member { name: name.to_owned(), labels: BTreeSet::new(), versions: ("1".to_owned(), "2026b".to_owned()) }
+        let versions = ("1".to_owned(), "2026b".to_owned());
+        Member { name: name.to_owned(), labels: BTreeSet::new(), versions, timezone: None, is_main: false }
     }
 
     fn hosts(me: &str, names: &[&str]) -> Hosts {
@@ -816,6 +839,7 @@ mod tests {
             home: format!("home of {name}"),
             version: "1".to_owned(),
             zones: "2026b".to_owned(),
+            timezone: "UTC".to_owned(),
             labels: Vec::new(),
             slots: 4,
         }

@@ -280,6 +280,7 @@ mod tests {
             home: format!("home of {name}"),
             version: "1".to_owned(),
             zones: "2026b".to_owned(),
+            timezone: "UTC".to_owned(),
             labels: Vec::new(),
             slots: 4,
         };

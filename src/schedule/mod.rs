@@ -58,5 +58,5 @@ pub use job::{AgentNeed, Approval, Job, Launcher};
 #[cfg(test)]
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
-pub use sharing::{REMOVAL, is_named, needs_main};
+pub use sharing::{REMOVAL, has_zone_of_host, is_named, needs_main};
 pub use simulate::{Assumptions, OpenRun, OpenRunState, PredictedOccurrence, Prediction, SimulatedJob, simulate};

@@ -63,6 +63,14 @@ impl Sharing {
         Some((hosts.me.name.clone(), hosts.ahead))
     }
 
+    /// Returns the names and the time zones of this host and of the main one, if they differ.
+    pub(super) fn other_zone(&self) -> Option<[(String, String); 2]> {
+        let hosts = self.0.as_ref()?.borrow();
+        let named = |member: &Member| Some((member.name.clone(), member.timezone.clone()?));
+        let (me, main) = (named(&hosts.me)?, named(hosts.alive.iter().find(|member| member.is_main)?)?);
+        (me.1 != main.1).then_some([me, main])
+    }
+
     /// Returns how long after its own time this host fires, so that it is never early by the server's clock.
     pub(super) fn waits(&self) -> TimeDelta {
         self.0.as_ref().map_or_else(TimeDelta::zero, |hosts| hosts.borrow().waits())
@@ -135,7 +143,24 @@ fn share(definition: &Definition, at: DateTime<Utc>, hosts: &Hosts) -> Share {
     if hosts.is_outdated() && is_near_change(definition, at) {
         return Share::Never;
     }
-    if needs_main || hosts.is_first_for(&definition.id, is_named) { Share::First } else { Share::Later }
+    let common = hosts.common_zone(is_named).filter(|_| has_zone_of_host(definition));
+    let fires =
+        |member: &Member| is_named(member) && common.is_none_or(|zone| member.timezone.as_deref() == Some(zone));
+    if needs_main {
+        Share::First
+    } else if !fires(&hosts.me) {
+        Share::Never
+    } else if hosts.is_first_for(&definition.id, fires) {
+        Share::First
+    } else {
+        Share::Later
+    }
+}
+
+/// Returns whether a definition fires in the time zone of its host, which another host may not have.
+#[must_use]
+pub fn has_zone_of_host(definition: &Definition) -> bool {
+    definition.own_zone.is_none() && !definition.is_pushed() && definition.kind() != Kind::Webhook
 }
 
 /// Returns whether the file of a definition lets it run on the host `name`, or on one with such a label.

@@ -117,6 +117,17 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
         };
         return Some(finding.step("set it there: `timedatectl set-ntp true`"));
     }
+    let main = all.iter().find(|other| other.main);
+    if let (Some(zone), Some(main)) = (&host.timezone, main)
+        && let Some(main_zone) = main.timezone.as_ref().filter(|other| *other != zone)
+    {
+        let detail = format!(
+            "the time zone of {name} is {zone}, that of the main host {} is {main_zone}: {name} leaves jobs without `timezone` to the others",
+            main.name
+        );
+        let step = format!("set `timezone: {main_zone}` in the config.yaml of {name}, and restart it");
+        return Some(Finding::look("hosts", detail).step(step));
+    }
     let newest = all.iter().filter(|other| other.alive).map(|other| &other.zones).max()?;
     if host.zones != *newest {
         let detail = format!("{name} has the time zones of {}, another host those of {newest}", host.zones);

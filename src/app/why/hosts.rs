@@ -4,8 +4,9 @@ use super::facts::{Facts, seen};
 use super::situations::Statement;
 use super::{Evidence, Source};
 use crate::app::words;
+use crate::definition::Definition;
 use crate::journal::{HostRecord, OccurrenceHistory};
-use crate::schedule::{is_named, needs_main};
+use crate::schedule::{has_zone_of_host, is_named, needs_main};
 
 /// A job that this host leaves to others, and why.
 pub(super) struct JobOfOtherHost<'a> {
@@ -54,6 +55,20 @@ impl Facts {
         self.other_host(story).map_or_else(|| self.is_off(), |host| !host.alive)
     }
 
+    /// Returns the zone of jobs without one of their own, which the hosts have in common. See [`Hosts::common_zone`](crate::journal::Hosts).
+    fn common_zone(&self, named: impl Fn(&str, &[String]) -> bool) -> Option<&str> {
+        let is_able = |host: &&HostRecord| host.alive && host.timezone.is_some() && named(&host.name, &host.labels);
+        let able = || self.hosts.iter().filter(is_able);
+        able().find(|host| host.main).or_else(|| able().next())?.timezone.as_deref()
+    }
+
+    /// Returns this host's time zone and the common one, if a job fires in another one than this host's.
+    fn other_zone(&self, definition: &Definition, named: impl Fn(&str, &[String]) -> bool) -> Option<(&str, &str)> {
+        let common = self.common_zone(named).filter(|_| has_zone_of_host(definition) && !needs_main(definition))?;
+        let mine = self.this_host().filter(|host| host.alive)?.timezone.as_deref()?;
+        (mine != common).then_some((mine, common))
+    }
+
     /// Returns what the occurrence waits for if no host has it yet.
     pub(super) fn unassigned(&self) -> Option<String> {
         self.story.as_ref().filter(|story| story.host.is_none() && story.outcome.is_none())?;
@@ -85,18 +100,23 @@ impl Facts {
             let off = words::clock(host).unwrap_or_default();
             let why = format!("the clock of {me} is {off}, and nothing fires by it");
             (why, seen(Source::Clock, format!("{me} compared its clock with the server's")))
+        } else if let Some((zone, common)) = self.other_zone(definition, &named) {
+            let why = format!("it has no `timezone`, so it fires in {common}, and the time zone of {me} is {zone}");
+            (why, seen(Source::Journal, format!("{me} joined with the time zone {zone}")))
         } else if self.is_off() {
             is_only_off = true;
             (format!("the service of {me} is not running"), seen(Source::Journal, format!("{me} is not up")))
         } else {
             return None;
         };
+        let common = Some(definition).filter(|known| has_zone_of_host(known)).and_then(|_| self.common_zone(&named));
         let is_able = |host: &&HostRecord| {
             host.name != me
                 && host.alive
                 && host.has_correct_time()
                 && named(&host.name, &host.labels)
                 && (!needs_main || host.main)
+                && common.is_none_or(|common| needs_main || host.timezone.as_deref() == Some(common))
         };
         let able = self.hosts.iter().filter(is_able).collect();
         Some(JobOfOtherHost { able, why, evidence, is_only_off })

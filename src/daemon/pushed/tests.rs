@@ -203,6 +203,8 @@ fn ten_hosts() -> Hosts {
         name: format!("host-{number}"),
         labels: Default::default(),
         versions: ("1".to_owned(), "2026b".to_owned()),
+        timezone: None,
+        is_main: false,
     };
     Hosts {
         me: member(2),

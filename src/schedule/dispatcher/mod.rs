@@ -100,6 +100,8 @@ pub struct Dispatcher {
     cleaned: CleanedFiles,
     /// The hosts that share the work.
     sharing: Sharing,
+    /// This host's and the main host's names and time zones at the last look, if they differ.
+    other_zone: Option<[(String, String); 2]>,
     /// Tasks that wait for occurrences of other hosts. The schedule ends without them.
     tasks_of_others: JoinSet<Result<Option<ConcludedReminder>, JournalError>>,
     /// Whether this host had the main session at the last look.
@@ -150,6 +152,7 @@ impl Dispatcher {
             others_have_files: false,
             tasks_of_others: JoinSet::new(),
             sharing: Sharing::new(journal.hosts()),
+            other_zone: None,
             waker: None,
             journal,
             launcher,

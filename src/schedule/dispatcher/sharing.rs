@@ -19,6 +19,9 @@ const PAUSE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Beginning of the key under which the journal records that the person knows of a host's wrong clock. The host's name follows.
 const WRONG_CLOCK: &str = "wrong_clock";
 
+/// Beginning of the key under which the journal records that the person knows of a host's other time zone. The host's name follows.
+const OTHER_ZONE: &str = "other_zone";
+
 /// Time between checks whether another host has ended a reminder.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -85,6 +88,7 @@ impl Dispatcher {
         }
         self.sync_failures();
         self.look_at_clock_of_host();
+        self.look_at_zone_of_host();
         let is_main = self.sharing.is_main();
         if is_main && !self.was_main {
             self.take_over_due();
@@ -112,6 +116,25 @@ impl Dispatcher {
         tracing::error!("{text}");
         let since = self.clock.now().to_rfc3339();
         // The next process does not repeat it.
+        self.note(async move { journal.message_once(key, since, NewMessage::of_service(text)).await.map(drop) });
+    }
+
+    /// Notifies the person, once for each pair of zones, if this host leaves jobs to others because of its time zone.
+    fn look_at_zone_of_host(&mut self) {
+        let zones = self.sharing.other_zone();
+        if zones == self.other_zone {
+            return;
+        }
+        self.other_zone.clone_from(&zones);
+        let Some([(host, zone), (main, main_zone)]) = zones else { return };
+        let text = format!(
+            "The time zone of the host {host} is {zone}, that of the main host {main} is {main_zone}. A job without `timezone` fires in the \
+             main host's zone, so {host} leaves such jobs to hosts with that zone. To have it run them, set `timezone: {main_zone}` in \
+             its config.yaml and restart it."
+        );
+        tracing::warn!("{text}");
+        let (journal, key) = (self.journal.clone(), format!("{OTHER_ZONE} {host} {zone} {main_zone}"));
+        let since = self.clock.now().to_rfc3339();
         self.note(async move { journal.message_once(key, since, NewMessage::of_service(text)).await.map(drop) });
     }
 

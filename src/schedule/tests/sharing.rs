@@ -16,6 +16,8 @@ fn home(ahead: TimeDelta) -> Hosts {
         name: name.to_owned(),
         labels: Default::default(),
         versions: ("1".to_owned(), "2026b".to_owned()),
+        timezone: None,
+        is_main: false,
     };
     let alive = ["attic", "home"].map(member).to_vec();
     Hosts {
@@ -124,5 +126,52 @@ async fn what_was_left_to_another_host_fires_here_once_its_file_says_so() {
     process.schedule.upsert(loaded(&Definition { hosts: Vec::new(), ..elsewhere }));
     minutes(1).await;
     assert_eq!(world.starts().len(), 1);
+    process.stop(Duration::ZERO).await;
+}
+
+/// Returns the state of `home` in UTC beside the main host `attic` in Vienna.
+fn home_in_another_zone() -> Hosts {
+    let mut hosts = home(TimeDelta::zero());
+    let in_zone = |member: Member, zone: &str, is_main| Member { timezone: Some(zone.into()), is_main, ..member };
+    hosts.alive = hosts
+        .alive
+        .into_iter()
+        .map(|member| match member.name.as_str() {
+            "attic" => in_zone(member, "Europe/Vienna", true),
+            _ => in_zone(member, "UTC", false),
+        })
+        .collect();
+    Hosts { me: hosts.alive[1].clone(), ..hosts }
+}
+
+/// A job without a zone of its own falls due at another moment on a host with another time zone. It fires in that of the main host.
+#[tokio::test(start_paused = true)]
+async fn a_host_in_another_zone_leaves_what_has_none_to_the_others() {
+    let mut world = World::new();
+    let (tell, hosts) = watch::channel(home_in_another_zone());
+    world.hosts = Some(hosts);
+    let notifies = |definition| Definition { client: Some(JobClient::Notify), ..definition };
+    let own = Definition { own_zone: Some(chrono_tz::UTC), ..notifies(reminder("own")) };
+    let only_here = Definition { hosts: vec!["home".into()], ..notifies(reminder("only-here")) };
+    let routine = notifies(routine("without"));
+    let process = world.begin(&[routine, own, only_here]);
+    minutes(61).await;
+    let mut started = world.started();
+    started.sort();
+    assert_eq!(started, ["only-here 01T13:00:00", "own 01T13:00:00"]);
+    assert_eq!(
+        world.notifications(),
+        [
+            "The time zone of the host home is UTC, that of the main host attic is Europe/Vienna. A job without `timezone` fires in the main host's \
+          zone, so home leaves such jobs to hosts with that zone. To have it run them, set `timezone: Europe/Vienna` in its config.yaml and \
+          restart it."
+        ]
+    );
+    // The main host goes away, and this one takes its part.
+    let alone = home_in_another_zone();
+    let me = Member { is_main: true, ..alone.me };
+    tell.send_replace(Hosts { alive: vec![me.clone()], me, is_main: true, ..alone });
+    minutes(60).await;
+    assert!(world.started().contains(&"without 01T14:00:00".to_owned()), "{:?}", world.started());
     process.stop(Duration::ZERO).await;
 }
