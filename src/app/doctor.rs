@@ -104,6 +104,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(channels::channels(app));
     findings.extend(mcp_servers::servers(app));
     findings.extend(jobs::definitions(app));
+    findings.extend(jobs::without_host(app));
     findings.extend(jobs::webhooks(app));
     findings.extend(jobs::outcomes(app));
     Diagnosis { fixed, findings }

@@ -98,6 +98,15 @@ impl Sharing {
             .then(|| "it goes on from the main session, which another host has".to_owned())
     }
 
+    /// Returns whether this is the main host, and no living host may run `definition`.
+    pub(super) fn has_no_host(&self, definition: &Definition) -> bool {
+        self.0.as_ref().is_some_and(|hosts| {
+            let hosts = hosts.borrow();
+            let may = |member: &Member| is_named(definition, &member.name, |label| member.labels.contains(label));
+            hosts.is_main && !hosts.alive.iter().any(may)
+        })
+    }
+
     /// Returns whether the file of `definition` lets it run on this host.
     pub(super) fn is_named_here(&self, definition: &Definition) -> bool {
         self.0.as_ref().is_none_or(|hosts| {

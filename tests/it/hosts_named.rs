@@ -1,8 +1,10 @@
 //! Jobs whose `hosts` name another host than the one on which something sets them off.
 
+use chrono::TimeDelta;
+
 use crate::hosts::host;
 use crate::on_events::wait_until_watching;
-use crate::support::bot::TestBot;
+use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::postgres::Postgres;
@@ -83,5 +85,22 @@ fn a_folder_is_watched_on_the_hosts_that_the_job_names() {
     }
     assert_eq!(server.psql("SELECT DISTINCT host FROM occurrence"), "attic");
     other.stop();
+    service.stop();
+}
+
+#[test]
+fn a_job_that_no_host_may_run_is_told_of() {
+    let server = Postgres::start();
+    let attic = host(TestBot::new(), &server, "attic");
+    on_all(&[&attic], "lost", "every: 1m\nhosts: [gamma]");
+    let due = now() + TimeDelta::seconds(2);
+    attic.write("reminders/once.md", &reminder(due, "client: notify\nhosts: [gamma]\n", "x"));
+    let service = attic.start();
+    let told = "no host that may run it is up: its `hosts` name gamma. It waits until one of them is";
+    service.until("the person is told", || attic.ok(["inbox"]).contains(told).then_some(()));
+    let doctor = attic.run(["doctor"]).stdout;
+    let words = doctor.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no host that may run routine lost is up: its `hosts` name gamma"), "{doctor}");
+    assert!(words.contains("put `hosts` in routines/lost.md right: the hosts are attic"), "{doctor}");
     service.stop();
 }

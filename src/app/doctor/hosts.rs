@@ -101,7 +101,7 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
         let since = times::relative(host.lease_until, app.now());
         return Some(match host.open {
             0 => Finding::look("hosts", format!("{name} was last seen {since}"))
-                .step("start it again; it is not needed for what the others do"),
+                .step("start it again; the others run what they may run"),
             open => Finding::wrong(
                 "hosts",
                 format!("{name} was last seen {since}, with {open} jobs that have no outcome yet"),

@@ -11,8 +11,8 @@ use crate::agent::SkipReason;
 use crate::app::suppressed::Suppressed;
 use crate::app::{App, ListenerState, ServiceStatus, attention, check, runs, service, times, waking, webhooks, words};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
-use crate::journal::{JournalReader, RunFilter, RunRecord};
-use crate::schedule::occurrences;
+use crate::journal::{HostRecord, JournalReader, RunFilter, RunRecord};
+use crate::schedule::{is_named, occurrences};
 
 /// Time after its due time at which a job without a record counts as missed.
 const LATE: TimeDelta = TimeDelta::minutes(5);
@@ -54,6 +54,33 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
         }
         _ => Finding::wrong("definitions", format!("{good} in order, {}", wrong.join(", "))).step(see),
     }]
+}
+
+/// Reports jobs that may run on no host that is up.
+pub(super) fn without_host(app: &App) -> Vec<Finding> {
+    let hosts = runs::open(app).and_then(|journal| Ok(journal.hosts()?)).unwrap_or_default();
+    let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
+    let may = |definition: &Definition, host: &HostRecord| {
+        is_named(definition, &host.name, |label| host.labels.iter().any(|known| known == label))
+    };
+    let has_none = |definition: &&Arc<Definition>| {
+        definition.enabled && !hosts.iter().any(|host| host.alive && may(definition, host))
+    };
+    let found = loaded.definitions.values().filter(|_| !hosts.is_empty()).filter(has_none);
+    found
+        .map(|definition| {
+            let away = hosts.iter().find(|host| may(definition, host));
+            let names = definition.hosts.join(" and ");
+            let detail = format!("no host that may run {} is up: its `hosts` name {names}", definition.title());
+            Finding::wrong("hosts", detail).step(match away {
+                Some(host) => format!("start {}", host.name),
+                None => {
+                    let known: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+                    format!("put `hosts` in {} right: the hosts are {}", definition.file.display(), known.join(", "))
+                }
+            })
+        })
+        .collect()
 }
 
 /// Checks whether webhooks can take deliveries, and where.

@@ -20,7 +20,7 @@ mod requests;
 mod sharing;
 mod waking;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -100,6 +100,8 @@ pub struct Dispatcher {
     cleaned: CleanedFiles,
     /// The hosts that share the work.
     sharing: Sharing,
+    /// What is due although no host may run it, as far as the person was told.
+    without_host: BTreeSet<DefinitionId>,
     /// This host's and the main host's names and time zones at the last look, if they differ.
     other_zone: Option<[(String, String); 2]>,
     /// Tasks that wait for occurrences of other hosts. The schedule ends without them.
@@ -152,6 +154,7 @@ impl Dispatcher {
             others_have_files: false,
             tasks_of_others: JoinSet::new(),
             sharing: Sharing::new(journal.hosts()),
+            without_host: BTreeSet::new(),
             other_zone: None,
             waker: None,
             journal,

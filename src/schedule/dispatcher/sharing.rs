@@ -11,7 +11,7 @@ use super::Dispatcher;
 use super::following::observe;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
-use crate::journal::{ConcludedReminder, ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED};
+use crate::journal::{ConcludedReminder, ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED, Subject};
 
 /// Time between requests for the pause, while this host and the others disagree.
 const PAUSE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,6 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 impl Dispatcher {
     /// Leaves a due definition that only other hosts may run.
     pub(super) fn leave_to_others(&mut self, definition: &Definition, now: DateTime<Utc>) {
+        self.note_without_host(definition);
         match due_at(definition) {
             Some(at) => {
                 if let Some(entry) = self.definitions.get_mut(&definition.id) {
@@ -40,6 +41,25 @@ impl Dispatcher {
             None => self.definitions.advance(&definition.id, now, self.wall_clock.latest().max(now)),
         }
         self.definitions.enqueue(&definition.id);
+    }
+
+    /// Notifies the person, once until a host is up again, that no host may run what is due.
+    fn note_without_host(&mut self, definition: &Definition) {
+        let id = &definition.id;
+        if !self.sharing.has_no_host(definition) {
+            self.without_host.remove(id);
+            return;
+        }
+        if !self.without_host.insert(id.clone()) {
+            return;
+        }
+        let text = format!(
+            "{} is due, and no host that may run it is up: its `hosts` name {}. It waits until one of them is; `ollim-bot doctor` lists the hosts.",
+            definition.title(),
+            definition.hosts.join(" and ")
+        );
+        let (journal, message) = (self.journal.clone(), NewMessage::about(Subject::job(definition), text));
+        self.note(async move { journal.message(message).await.map(drop) });
     }
 
     /// Waits for the outcome of a reminder that another host runs or will run. Then cleans up the file here, too.
