@@ -26,6 +26,9 @@ pub enum CallError {
     /// The person's token cannot be read.
     #[error("cannot read the person's token: {0}")]
     Token(#[source] io::Error),
+    /// The process of the service is suspended.
+    #[error("the service (pid {0}) is suspended: it fires nothing and answers nothing; `kill -CONT {0}` lets it go on")]
+    Suspended(String),
     /// The service took the request, and did not answer in time.
     #[error("the service has not answered within {} seconds", TIMEOUT.as_secs())]
     NoAnswer,
@@ -168,7 +171,11 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CallError::NotRunning),
             Err(error) => return Err(CallError::Token(error)),
         };
-        Self::open(home, token.trim())
+        let connection = Self::open(home, token.trim())?;
+        match lock::suspended(home) {
+            Some(pid) => Err(CallError::Suspended(pid)),
+            None => Ok(connection),
+        }
     }
 
     /// Connects with a token.

@@ -155,11 +155,21 @@ pub(super) fn holder_of(home: &Home) -> Option<String> {
     (held == Err(rustix::io::Errno::WOULDBLOCK)).then(|| holder(&mut file)).filter(|pid| is_alive(pid))
 }
 
+/// Returns the pid in the lock file if that process is suspended (`kill -STOP`, or Ctrl-Z), so that it answers nothing.
+pub(super) fn suspended(home: &Home) -> Option<String> {
+    let pid = holder(&mut File::open(home.lock()).ok()?);
+    state(&pid).is_some_and(|state| matches!(state, 'T' | 't')).then_some(pid)
+}
+
 /// Returns whether the process in the lock file is alive. A zombie is not, as it holds no lock.
 fn is_alive(pid: &str) -> bool {
-    let stat = pid.parse::<u32>().ok().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
-    let state = stat.as_deref().and_then(|stat| stat.rsplit_once(") ")).and_then(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Returns the letter of a process's state.
+fn state(pid: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.parse::<u32>().ok()?)).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 fn holder(file: &mut File) -> String {

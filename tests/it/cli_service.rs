@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use chrono::TimeDelta;
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::shown;
@@ -579,5 +580,20 @@ fn a_routine_that_is_paused_after_failures_is_shown_as_such_and_has_no_coming_ti
     let service = bot.start();
     bot.ok(["resume", "flaky"]);
     service.until("it is recorded", || (!bot.json(["routine", "show", "flaky"])["next"].is_null()).then_some(()));
+    service.stop();
+}
+
+#[test]
+fn a_suspended_service_is_said_to_be_so_at_once() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    service.signal(Signal::STOP);
+    let words = format!("the service (pid {}) is suspended: it fires nothing and answers nothing", service.pid());
+    // The process stops a moment after the signal.
+    for command in ["status", "pause"] {
+        service.until("it is said", || bot.run([command]).stderr.contains(&words).then_some(()));
+    }
+    service.signal(Signal::CONT);
+    service.until("it answers", || (bot.run(["status"]).code == 0).then_some(()));
     service.stop();
 }
