@@ -224,10 +224,10 @@ fn refuse_moved(journal: &Connection, place: &JournalLocation) -> Result<(), Jou
     }
 }
 
-/// Returns the columns to copy: all but the host, which is set anew.
+/// Returns the columns to copy: all but the host, unless it says where something ran.
 fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, JournalError> {
     let mut columns = connection.columns(table)?;
-    columns.retain(|column| column != "host");
+    columns.retain(|column| column != "host" || ["occurrence", "run"].contains(&table));
     Ok(columns)
 }
 
@@ -313,7 +313,11 @@ fn finish(source: &Connection, target: &Connection, host: Option<&str>) -> Resul
         let sql = format!("SELECT coalesce(max(number), 0) FROM {table}");
         target.set_next_number(table, source.row(&sql, (), |row| row.get(0))?)?;
     }
-    target.execute("UPDATE occurrence SET host = ?1 WHERE outcome IS NULL", [host])?;
+    // A host removes the files of those reminders that it has.
+    target.execute(
+        "UPDATE occurrence SET host = ?1 WHERE outcome IS NULL OR (kind = 'reminder' AND NOT file_done)",
+        [host],
+    )?;
     target.execute(
         "UPDATE run SET host = ?1 WHERE ended IS NULL OR occurrence IN (SELECT number FROM occurrence WHERE outcome IS NULL)",
         [host],

@@ -382,11 +382,11 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     service.until_ended("second", 1);
     assert_eq!(bot.runs("first").len(), 1);
     service.stop();
-    let runs = without_host(bot.json(["runs", "-n", "100"]));
+    let runs = bot.json(["runs", "-n", "100"]);
     let said = bot.json(["journal", "copy", "--to", "file"]);
     assert!(said["kept_aside"].as_str().unwrap().contains("journal.db.before-"), "{said:#}");
     let bot = bot.without("OLLIM_JOURNAL");
-    assert_eq!(without_host(bot.json(["runs", "-n", "100"])), runs);
+    assert_eq!(bot.json(["runs", "-n", "100"]), runs, "with the host of each");
     let service = bot.start();
     bot.write("reminders/third.md", &reminder(now(), PLAIN, "The third."));
     service.until_ended("third", 1);
