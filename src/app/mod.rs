@@ -350,6 +350,15 @@ impl App {
         })
     }
 
+    /// Returns the other hosts that share the journal and are up: `alpha or beta`. `None` if none is.
+    #[must_use]
+    pub fn other_hosts_up(&self) -> Option<String> {
+        let (hosts, me) = (runs::open(self).ok()?.hosts().ok()?, self.host_name().ok());
+        let others = hosts.into_iter().filter(|host| host.alive && Some(&host.name) != me.as_ref());
+        let names: Vec<String> = others.map(|host| host.name).collect();
+        (!names.is_empty()).then(|| names.join(" or "))
+    }
+
     /// Opens the journal for reading.
     ///
     /// # Errors

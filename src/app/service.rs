@@ -484,7 +484,11 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
 }
 
 pub(super) fn not_running(app: &App) -> Refusal {
-    Refusal::user("the service is not running").hint(app.starter().hint("start it"))
+    let refusal = Refusal::user("the service is not running").hint(app.starter().hint("start it"));
+    match app.other_hosts_up() {
+        Some(others) => refusal.hint(format!("or give the command on {others}, where it is running")),
+        None => refusal,
+    }
 }
 
 /// Returns the refusal for a reply that does not match the command.

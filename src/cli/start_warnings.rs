@@ -125,7 +125,7 @@ pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut
 
 /// Warns about the reason why nothing fires, or not the promised job, with the command that fixes it.
 pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>, output: &mut Output) {
-    let (until, start): (String, String);
+    let (until, start, stopped): (String, String, String);
     let service = app.service_status();
     if let Ok(Some(service)) = &service {
         note_zone_of_service(service, app, output);
@@ -136,7 +136,11 @@ pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>
     let (what, hint) = match service {
         Ok(None) => {
             start = app.starter().hint("start it");
-            ("the service is not running, so nothing fires", &*start)
+            stopped = match app.other_hosts_up() {
+                Some(others) => format!("the service of this host is not running; what {others} may run fires there"),
+                None => "the service is not running, so nothing fires".to_owned(),
+            };
+            (&*stopped, &*start)
         }
         Ok(Some(ServiceStatus { ending: true, .. })) => {
             start = app.starter().hint("start it again");

@@ -611,8 +611,17 @@ fn what_only_another_host_can_do_is_said_to_be_that_ones() {
     assert_eq!(attic.until_ended("long", 1)[0]["outcome"], "cancelled");
     bots[0].ok(["budget", "--set", "3"]);
     assert_eq!(bots[1].json(["budget"])["left"], bots[0].json(["budget"])["left"]);
+    // The bot goes on where the service of one host is not running.
     attic.stop();
+    let fires_there = "the service of this host is not running; what laptop may run fires there";
+    let next = bots[0].run(["next"]);
+    assert!(next.stderr.contains(fires_there), "{next:?}");
+    refused(&bots[0], &["cancel-run", &run], &["the service is not running", "give the command on laptop"]);
+    let doctor = bots[0].run(["doctor"]).stdout;
+    assert!(doctor.contains("it does not run here; what laptop may run fires there"), "{doctor}");
     laptop.stop();
+    let next = bots[0].run(["next"]);
+    assert!(next.stderr.contains("the service is not running, so nothing fires"), "{next:?}");
 }
 
 #[test]

@@ -37,7 +37,11 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
                 }
                 starter => starter.hint("start it"),
             };
-            let stopped = Finding::wrong("service", "it does not run, so nothing fires").step(start);
+            let stopped = match app.other_hosts_up() {
+                Some(others) => format!("it does not run here; what {others} may run fires there"),
+                None => "it does not run, so nothing fires".to_owned(),
+            };
+            let stopped = Finding::wrong("service", stopped).step(start);
             let stale = socket_is_stale(app).then(|| {
                 Finding::look("socket", "state/control.sock was left by a service that is gone")
                     .step("the next service replaces it; `ollim-bot doctor --fix` removes it now")
