@@ -345,12 +345,11 @@ impl PushedDefinitions {
         let unknown = |one: &&NearlyDue| is_due(one) && !self.known().loaded.contains_key(&one.id);
         let unknown: Vec<DefinitionId> = passed.iter().filter(unknown).map(|one| one.id.clone()).collect();
         let rows = self.read(move |journal| journal.pushed(&unknown)).await?;
-        let read: HashMap<DefinitionId, Arc<Definition>> = self
-            .parse(rows, false)
-            .await
-            .into_iter()
-            .map(|loaded| (loaded.definition.id.clone(), loaded.definition))
-            .collect();
+        // They are not handed to the schedule, and must not count as if they were.
+        let read =
+            self.parse_rows(rows).await.into_iter().filter_map(|(id, _, loaded)| Some((id, loaded.ok()?.definition)));
+        let read: HashMap<DefinitionId, Arc<Definition>> =
+            read.filter(|(_, definition)| self.is_for_this_host(definition)).collect();
         let mut moves = Vec::with_capacity(passed.len());
         for one in passed {
             let known = self.known().loaded.get(&one.id).map(|(_, definition)| Arc::clone(definition));
@@ -434,17 +433,7 @@ impl PushedDefinitions {
     /// Parses definitions, and notes that the schedule has them. Leaves out those that this host cannot read and, unless `anywhere`, those
     /// that it may not run.
     async fn parse(&self, rows: Vec<Pushed>, anywhere: bool) -> Vec<Loaded> {
-        if rows.is_empty() {
-            return Vec::new();
-        }
-        let (home, defaults) = (self.0.home.clone(), self.0.definitions.defaults().await);
-        let parsed = tokio::task::spawn_blocking(move || {
-            rows.into_iter().map(|row| (row.id.clone(), row.version, parsed(&home, &defaults, row))).collect::<Vec<_>>()
-        });
-        let parsed = parsed.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "definitions of the database could not be read");
-            Vec::new()
-        });
+        let parsed = self.parse_rows(rows).await;
         let (mut found, mut lost) = (Vec::with_capacity(parsed.len()), Vec::new());
         let mut known = self.known();
         for (id, version, loaded) in parsed {
@@ -464,6 +453,21 @@ impl PushedDefinitions {
         drop(known);
         self.forget(lost);
         found
+    }
+
+    /// Parses definitions, and notes nothing.
+    async fn parse_rows(&self, rows: Vec<Pushed>) -> Vec<(DefinitionId, i64, Result<Loaded, Unreadable>)> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let (home, defaults) = (self.0.home.clone(), self.0.definitions.defaults().await);
+        let parsed = tokio::task::spawn_blocking(move || {
+            rows.into_iter().map(|row| (row.id.clone(), row.version, parsed(&home, &defaults, row))).collect()
+        });
+        parsed.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "definitions of the database could not be read");
+            Vec::new()
+        })
     }
 
     /// Returns what could be parsed. Reports what could not, once for each version, and what can be again.

@@ -269,3 +269,20 @@ async fn of_many_hosts_a_few_hold_a_definition_and_the_others_take_what_was_left
     scene.look().await;
     assert_eq!(JournalReader::open(&scene.place).unwrap().nearly_due(scene.clock.now(), None, PAGE).unwrap(), []);
 }
+
+/// A service that starts after the record of an occurrence, and before its time was moved, still brings the next one to its schedule.
+#[tokio::test(start_paused = true)]
+async fn a_routine_whose_time_is_moved_at_a_start_fires_on() {
+    let scene = Scene::new();
+    scene.push([("tea".to_owned(), "---\ncron: '* * * * *'\nclient: notify\n---\nTea.\n".to_owned())]);
+    scene.look().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(scene.outcomes(), 1);
+    // What the next process knows.
+    assert_eq!(scene.schedule.unload(vec![DefinitionId::new("tea")]).await.len(), 1);
+    *scene.pushed.known() = Known::default();
+    scene.look().await;
+    assert_eq!(scene.held().await, 1);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(scene.outcomes(), 2);
+}
