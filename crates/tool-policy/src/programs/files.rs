@@ -127,7 +127,11 @@ pub(super) const TABLE: &[Program] = &[
     Program { options: Options::new(&[destroys("", "reference")], ""), ..changes(&["chgrp", "chown"]) },
     Program { brings: Some(""), ..changes(&["dd", "link"]) },
     // Options that put the name of a file together.
-    Program { options: Options::new(&[writes("S", "suffix")], "tS"), brings: Some(""), ..changes(&["cp", "ln", "mv"]) },
+    Program {
+        options: Options::new(&[writes("S", "suffix"), destroys("t", "target-directory")], "tS"),
+        brings: Some(""),
+        ..changes(&["cp", "ln", "mv"])
+    },
     Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), brings: Some(""), ..changes(&["csplit"]) },
     Program {
         instructed_by: "-i --input",
@@ -144,7 +148,10 @@ pub(super) const TABLE: &[Program] = &[
         ..changes(&["patch"])
     },
     Program {
-        options: Options::new(&[executes("", "strip-program"), writes("S", "suffix")], "gmoStT"),
+        options: Options::new(
+            &[executes("", "strip-program"), writes("S", "suffix"), destroys("t", "target-directory")],
+            "gmoStT",
+        ),
         brings: Some(""),
         ..changes(&["install"])
     },

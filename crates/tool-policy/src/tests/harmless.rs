@@ -822,3 +822,15 @@ fn a_star_of_screen_gives_no_command_and_no_shell() {
         ("screen -S bot -X stuff *", &["screen -S bot -X stuff x"], &[]),
     ]);
 }
+
+#[test]
+fn another_place_of_a_copy_must_be_spelled() {
+    families(&[
+        ("cp a.txt *", &["cp a.txt b", "cp a.txt -p b"], &["cp a.txt x -t src", "cp a.txt x --target-dir=src"]),
+        ("mv out/a *", &["mv out/a b"], &["mv out/a -ft src"]),
+        ("ln -s a *", &["ln -s a b"], &["ln -s a x -t src"]),
+        ("install -m 644 a out/*", &["install -m 644 a out/x"], &["install -m 644 a out/x -tsrc"]),
+        ("cp -t out *", &["cp -t out a b"], &["cp -t out a -t src"]),
+        ("cp *", &["cp -t out a"], &[]),
+    ]);
+}
