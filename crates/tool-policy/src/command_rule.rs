@@ -14,8 +14,9 @@ use crate::harmless;
 use crate::hosts;
 use crate::operands;
 use crate::options::{self, GivenOption};
+use crate::passed_on::PassedOn;
 use crate::programs::{
-    self, CommandOperands, Effect, Names, Options, OptionsEnd, Program, ScriptOperands, Syntax, base_name, git,
+    self, CommandOperands, Effect, Names, Options, OptionsEnd, Program, Reach, ScriptOperands, Syntax, base_name, git,
 };
 use crate::request::clipped;
 use crate::restraints;
@@ -50,6 +51,8 @@ pub(super) struct CommandRule {
     holds_code: bool,
     /// The commands that its words may start (`watch ls *`, `ssh host find . *`), each with the index of its first word.
     started: Vec<(usize, CommandRule)>,
+    /// What is special about it, if it is a command that another program starts.
+    passed_on: Option<PassedOn>,
     application: &'static Application,
 }
 
@@ -84,13 +87,12 @@ impl CommandRule {
         // Of a program that starts others, each star in front of their words stands for one word.
         let words = options::line(&rule.words);
         let started = if rule.program().is_some() { options::started(&words) } else { Vec::new() };
-        rule.started = started
-            .into_iter()
-            .map(|at| {
-                let command = Wildcard::words_of(&words[at..]);
-                (at, Self::compiled(&command, command.clone(), application))
-            })
-            .collect();
+        let command = |(nth, at): (usize, &usize)| {
+            let command = Wildcard::words_of(&words[*at..]);
+            let passed_on = Some(PassedOn::new(&words, &started, nth));
+            (*at, Self { passed_on, ..Self::compiled(&command, command.clone(), application) })
+        };
+        rule.started = started.iter().enumerate().map(command).collect();
         rule
     }
 
@@ -137,6 +139,7 @@ impl CommandRule {
             stars,
             holds_code,
             started: Vec::new(),
+            passed_on: None,
             application,
         };
         if rule.only_reads() {
@@ -217,7 +220,19 @@ impl CommandRule {
 
     /// Returns the rule's options for which a `*` does not stand.
     pub(super) fn spelled(&self, program: &str) -> Vec<GivenOption> {
-        options::guarded(program, self.arguments())
+        let mut spelled = options::guarded(program, self.arguments());
+        spelled.extend(self.starting_unjudged(program, self.arguments()));
+        spelled
+    }
+
+    /// Returns the options by which a command that another program starts is given a further one, which nobody judges.
+    fn starting_unjudged(&self, program: &str, arguments: &[String]) -> Vec<GivenOption> {
+        let Some(passed_on) = self.passed_on else { return Vec::new() };
+        let mut found = options::starting_unjudged(program, arguments);
+        let at = self.fixed.len().saturating_sub(1);
+        let code = arguments.get(at).filter(|word| passed_on.leaves_command_open && !word.contains(STAR));
+        found.extend(code.map(|word| GivenOption::word(word, Effect::Commands)));
+        found
     }
 
     /// Returns the rights that the rule grants the program.
@@ -424,7 +439,14 @@ impl CommandRule {
         let entry = self.program().map(programs::by_base_name)?;
         // The words of a command that it starts are judged with that command's rule.
         let is_own = entry.commanded != "*" || self.started.is_empty();
+        let is_open = match self.passed_on.map_or(Reach::Sandbox, |passed_on| passed_on.reach) {
+            Reach::Sandbox => false,
+            Reach::Machine => !self.only_reads(),
+            Reach::Elsewhere => true,
+        };
+        let file = || further::other_file(entry, self.arguments(), arguments).filter(|_| is_open);
         let word = further::other(entry, self.arguments(), arguments, || self.only_reads())
+            .or_else(file)
             .or_else(|| further::from_elsewhere(entry, self.arguments(), arguments))
             .or_else(|| operands::context_on_input(entry, self.arguments(), arguments))
             .or_else(|| hosts::further(entry, self.arguments(), arguments))
@@ -568,6 +590,7 @@ impl CommandRule {
             given = options::guarded(program, own);
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
+        given.extend(self.starting_unjudged(program, arguments));
         given.extend(self.lacking_beside(program));
         // What only reads may be asked in any way, except by code.
         let may_take_back = || !self.only_reads() || programs::known(program).runs_anything();

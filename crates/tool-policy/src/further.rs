@@ -70,6 +70,17 @@ pub(super) fn other<'a>(
             at.map(|at| &call[at]).collect()
         }
     };
+    first_unlike(program, rule, (own, further), operands, only_reads)
+}
+
+/// Returns the first operand for which no word of a rule stands. Those words stand for operands in their order.
+fn first_unlike<'a>(
+    program: &Program,
+    rule: &[String],
+    (own, further): (Vec<&String>, Further<'_>),
+    operands: Vec<&'a String>,
+    only_reads: impl Fn() -> bool + Copy,
+) -> Option<&'a String> {
     let hosts: Vec<&String> = hosts::among(program, rule).into_iter().map(|at| &rule[at]).collect();
     let stands_for = |own: &String, word: &str| {
         let is_host = hosts.contains(&own);
@@ -89,6 +100,28 @@ pub(super) fn other<'a>(
         }
         None => !further.allows(word, |own| stands_for(own, word)),
     })
+}
+
+/// Returns the first file or option of a call that no word of the rule names, if the rule ends in a star within an operand and its program
+/// works on files that no sandbox keeps it from (`sudo rm /srv/cache/*`). Further operands must be like the last one.
+pub(super) fn other_file<'a>(program: &'a Program, rule: &[String], call: &'a [String]) -> Option<&'a String> {
+    // Behind the folders are tests, which only leave less.
+    let is_test = |word: &String| program.options.expression.is_some() && word.starts_with(['-', '(', '!']);
+    let folders = |words: &[String]| words.iter().position(is_test).unwrap_or(words.len());
+    let (rule, call) = (&rule[..folders(rule)], &call[..folders(call)]);
+    let last = rule.last().filter(|last| last.contains(STAR) && !last.starts_with(['-', STAR]))?;
+    let is_known = |word: &str| {
+        let mut own = rule.iter().filter(|own| own.starts_with('-'));
+        word == "--" || own.any(|own| Wildcard::words_of(std::slice::from_ref(own)).matches(word))
+    };
+    let takes_files = program.writes_operands || matches!(program.class, Class::Changes | Class::Filter | Class::Reads);
+    if !takes_files || program.is_git() {
+        return None;
+    }
+    let option = call.iter().find(|word| word.len() > 1 && word.starts_with('-') && !is_known(word));
+    let own = choice::operands(program, rule).collect();
+    let operands = choice::operands(program, call).collect();
+    option.or_else(|| first_unlike(program, rule, (own, Further::Like(last)), operands, || false))
 }
 
 /// Returns whether the star at the end of a rule stands for the value of an option behind the same words as in a call.

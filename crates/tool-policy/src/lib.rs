@@ -21,6 +21,7 @@ mod harmless;
 mod hosts;
 mod operands;
 mod options;
+mod passed_on;
 mod path;
 mod pattern;
 mod pattern_lists;

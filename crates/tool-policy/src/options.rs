@@ -5,6 +5,7 @@
 //! names (`--outp`). If two readings are possible, an option counts as given. That includes words behind `--`, since that may be the
 //! value of the option before it.
 
+use crate::choice;
 use crate::code_on_input;
 use crate::containers;
 use crate::fetch;
@@ -408,6 +409,29 @@ fn started_by_path(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     let pairs =
         arguments.windows(2).filter(|pair| starts(&pair[0]) && (pair[1].contains('/') || pair[1].contains("{}")));
     pairs.map(|pair| pair.join(" ")).map(|shown| GivenOption::word(shown, Effect::Steers)).collect()
+}
+
+/// Returns options by which a program starts another one that nobody judges, if something else has started it: `find -exec NAME`, and a
+/// command of a pager (`less '+!id'`).
+pub(super) fn starting_unjudged(program: &str, arguments: &[String]) -> Vec<GivenOption> {
+    let program = programs::by_base_name(program);
+    let starts =
+        |word: &str| word.strip_prefix('-').is_some_and(|name| programs::contains(program.options.starting, name));
+    let is_pager = program.helpers.contains(&"sh");
+    let is_one = |word: &&String| starts(word) || (is_pager && word.starts_with('+'));
+    arguments.iter().filter(is_one).map(|word| GivenOption::word(word, Effect::Executes)).collect()
+}
+
+/// Returns whether the star of a rule may be the command that a wrapper starts, or a script that can start programs (`xargs *`, `awk *`).
+pub(super) fn leaves_command_open(program: &str, rule: &[String]) -> bool {
+    let entry = programs::by_base_name(program);
+    // `timeout 5s *`
+    let is_number = |word: &str| word.trim_end_matches(['s', 'm', 'h', 'd']).bytes().all(|byte| byte.is_ascii_digit());
+    let is_setting = |word: &String| word.contains('=') || word.starts_with(STAR) || is_number(word);
+    match entry.class {
+        Class::Wrapper => !entry.shell && choice::operands(entry, rule).all(is_setting),
+        _ => entry.script_acts && !names_script(program, rule),
+    }
 }
 
 /// Returns the options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].

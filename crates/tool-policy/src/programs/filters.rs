@@ -23,30 +23,34 @@ pub(super) const TABLE: &[Program] = &[
     Program { helpers: &["sh", "grep"], ..filter(&["egrep", "fgrep"]) },
     Program { helpers: &["sh"], ..filter(&["which"]) },
     Program { writes_operands: true, ..filter(&["mktemp", "tee"]) },
-    instructed(
-        "-f -E -i --file --exec --include",
-        with(
-            &["awk", "gawk", "mawk", "nawk"],
-            Options::new(
-                &[
-                    writes("i", "include"),
-                    executes("l", "load"),
-                    writes("o", "pretty-print"),
-                    writes("d", "dump-variables"),
-                    writes("p", "profile"),
-                    scripts("f", "file"),
-                    scripts("e", "source"),
-                    scripts("E", "exec"),
-                    // Debugger commands change the effect of a script.
-                    scripts("D", "debug"),
-                    // `-W NAME` gives any other option by its long name.
-                    executes("W", "W"),
-                ],
-                "FvfeEW",
-            ),
-        ),
-    ),
     Program {
+        script_acts: true,
+        ..instructed(
+            "-f -E -i --file --exec --include",
+            with(
+                &["awk", "gawk", "mawk", "nawk"],
+                Options::new(
+                    &[
+                        writes("i", "include"),
+                        executes("l", "load"),
+                        writes("o", "pretty-print"),
+                        writes("d", "dump-variables"),
+                        writes("p", "profile"),
+                        scripts("f", "file"),
+                        scripts("e", "source"),
+                        scripts("E", "exec"),
+                        // Debugger commands change the effect of a script.
+                        scripts("D", "debug"),
+                        // `-W NAME` gives any other option by its long name.
+                        executes("W", "W"),
+                    ],
+                    "FvfeEW",
+                ),
+            ),
+        )
+    },
+    Program {
+        script_acts: true,
         quotes_by_any_mark: true,
         ..instructed(
             "-f --file",

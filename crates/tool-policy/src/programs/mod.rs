@@ -77,6 +77,17 @@ pub(crate) enum Class {
     Unknown,
 }
 
+/// What a command reaches that another program starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// What the sandbox of the other program leaves to it.
+    Sandbox,
+    /// This machine, since no sandbox holds it (`sudo`).
+    Machine,
+    /// Another machine, or a container (`ssh`, `docker exec`).
+    Elsewhere,
+}
+
 /// An entry of the table: a program, or several with the same properties.
 pub(crate) struct Program {
     pub names: &'static [&'static str],
@@ -88,6 +99,8 @@ pub(crate) struct Program {
     pub writes_operands: bool,
     /// Whether no sandbox of this machine holds what it starts.
     pub starts_elsewhere: bool,
+    /// Whether its script can start programs and write files.
+    pub script_acts: bool,
     /// Whether it works over a socket with a path on this machine.
     pub local_sockets: bool,
     /// Whether its first operand determines its effect, so that rules name it.
@@ -594,6 +607,7 @@ impl Program {
         class: Class::Unknown,
         writes_operands: false,
         starts_elsewhere: false,
+        script_acts: false,
         local_sockets: false,
         subcommands: false,
         groups: "",
@@ -646,6 +660,21 @@ impl Program {
 
     pub fn is_git(&self) -> bool {
         matches!(self.syntax, Syntax::Git)
+    }
+
+    /// Returns what a command behind it reaches.
+    pub fn reach(&self) -> Reach {
+        let is_elsewhere = self.container.is_some() || self.commands == CommandOperands::Fetched;
+        match self.starts_elsewhere {
+            true if !self.own_operand => Reach::Machine,
+            false if !is_elsewhere => Reach::Sandbox,
+            _ => Reach::Elsewhere,
+        }
+    }
+
+    /// Returns whether it starts the command among its own words.
+    pub fn starts_more(&self) -> bool {
+        self.class == Class::Wrapper || self.starts.is_some() || !self.options.starting.is_empty()
     }
 
     /// Returns whether an operand means the same in every position: a target of `make`, a file of `rsync`.

@@ -16,6 +16,7 @@ mod layers;
 mod locations;
 mod operands;
 mod packages;
+mod passed_on;
 mod places;
 mod positions;
 mod properties;
