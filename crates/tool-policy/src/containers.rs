@@ -86,6 +86,19 @@ pub(crate) fn guarded(program: &Program, arguments: &[String]) -> Vec<GivenOptio
     found
 }
 
+/// Returns whether the last word of a rule may be the image of a container that is run (`docker run --rm acme/*`).
+pub(crate) fn ends_at_image(program: &Program, rule: &[String]) -> bool {
+    let Some(Container { known, behind, .. }) = container(program, rule) else { return false };
+    let verb = rule.len().checked_sub(behind.len() + 1).map(|at| rule[at].as_str());
+    let Some((last, before)) = behind.split_last().filter(|_| verb == Some("run")) else { return false };
+    let behind = |next: Next, word: &String| {
+        let mut after = if next.option { container_word(known, word).1 } else { Next::END };
+        after.option |= next.value;
+        after
+    };
+    before.iter().fold(Next::OPTION, behind).option && !last.starts_with('-')
+}
+
 /// Returns the options in a word that is no value, and what may be behind it.
 fn container_word(known: &ContainerOptions, word: &str) -> (Vec<String>, Next) {
     let text = word.split(STAR).next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Further operands of a call. Behind a subcommand that does the same with each one, they must be like the rule's.
 
 use crate::choice;
+use crate::containers;
 use crate::hosts;
 use crate::operands;
 use crate::programs::{self, Class, CommandOperands, Names, Program, git};
@@ -187,7 +188,8 @@ fn named<'a>(program: &'a Program, rule: &'a [String]) -> Option<Named<'a>> {
     let own: Vec<&String> = choice::operands(program, if is_word { before } else { rule }).collect();
     let verb = verb(program, rule, &own);
     let verb_name = verb.map(|at| own[at].as_str());
-    if program.commanded == "*" || verb.is_some_and(|at| is_commanded(program, &own, at)) {
+    let is_image = !is_word && containers::ends_at_image(program, rule);
+    if program.commanded == "*" || is_image || verb.is_some_and(|at| is_commanded(program, &own, at)) {
         return Some(Named { own, verb: verb_name, further: Further::None });
     }
     let behind = verb.map_or(&own[..0], |at| &own[at + 1..]);

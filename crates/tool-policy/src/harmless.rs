@@ -42,10 +42,18 @@ pub(super) fn others(program: &Program, arguments: &[String]) -> Vec<GivenOption
     found.extend(behind_dashes(known, own));
     let is_added_to = match known.adding_but_to {
         Some(showing) => {
-            let verbs: Vec<&str> = choice::operands(program, own).map(String::as_str).take(2).collect();
-            let shows =
-                |verb: &&str| programs::contains(showing, verb) || programs::contains(showing, &verbs.join("-"));
-            verbs.first().is_some_and(|verb| !shows(verb))
+            let verbs: Vec<&str> = choice::operands(program, own).map(String::as_str).take(3).collect();
+            let shows = |verb: &&str| {
+                programs::contains(showing, verb) || programs::contains(showing, &verbs[..verbs.len().min(2)].join("-"))
+            };
+            // A secret of that name in another namespace is another one.
+            let is_secret = |kinds: &str| kinds.split([',', '/']).any(|kind| ["secret", "secrets"].contains(&kind));
+            let names_secret = verbs.get(1).is_some_and(|kinds| {
+                program.commands == CommandOperands::Fetched
+                    && is_secret(kinds)
+                    && (verbs.len() > 2 || kinds.contains('/'))
+            });
+            names_secret || verbs.first().is_some_and(|verb| !shows(verb))
         }
         None => own.iter().any(|word| programs::contains(program.alike, word)),
     };

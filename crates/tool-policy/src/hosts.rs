@@ -385,6 +385,10 @@ fn of_operand(program: &Program, star: &StarInWord<'_>) -> Text {
         CommandOperands::Remote if is_head => Text::Name("/"),
         CommandOperands::Fetched if is_head => Text::Name(""),
         CommandOperands::Fetched if before.contains("://") => Text::Name(OF_ADDRESS),
+        // `oc image mirror acme/*`: behind a `=` is where it goes.
+        CommandOperands::Fetched if !before.contains('=') => {
+            Text::PlainWithout(if behind.starts_with(':') { ":=" } else { "=" })
+        }
         // `mongodb://h/*`: what follows a `?` may be a further host.
         CommandOperands::Hosts if before.contains("://") => Text::PlainWithout("@"),
         // `docker pull registry*/acme/x`

@@ -38,6 +38,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Connections => is_connection(word),
         CommandOperands::Located => is_located(word),
+        CommandOperands::Charts => word.contains("://") && !names_repository(arguments),
         CommandOperands::Remote => is_remote(word),
         CommandOperands::Contexts => builds && is_fetched(word),
         CommandOperands::Tests => word.starts_with(['@', '/']) || word.split(['/', '=']).any(|part| part == ".."),
@@ -59,6 +60,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         | CommandOperands::Specifiers
         | CommandOperands::Connections
         | CommandOperands::Located
+        | CommandOperands::Charts
         | CommandOperands::Remote
         | CommandOperands::Packages
         | CommandOperands::Contexts
@@ -72,18 +74,31 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Sources => sources(arguments).map(found).collect(),
         CommandOperands::Code => first_operand(arguments).into_iter().map(found).collect(),
         CommandOperands::Specifiers => {
-            first_operand(arguments).filter(|word| is_command(word)).into_iter().map(found).collect()
+            let named = packages_named(program, arguments).filter(|word| is_command(word));
+            named.map(found).collect()
         }
         CommandOperands::Repositories => {
-            let named = |at: usize| {
-                at.checked_sub(1).is_some_and(|before| ["-R", "--repo"].contains(&arguments[before].as_str()))
-            };
-            let is_one = |(at, word): &(usize, &String)| is_command(word) || names_host(word, named(*at));
+            let is_one = |(at, word): &(usize, &String)| is_command(word) || names_host(arguments, *at);
             let places = arguments.iter().enumerate().filter(is_one).map(|(_, word)| found(word));
             places.chain(files_sent(arguments)).collect()
         }
         _ => arguments.iter().filter(|word| is_command(word)).map(found).collect(),
     }
+}
+
+/// Returns the packages of a call of which none may come from elsewhere: the first operand, or each one of a subcommand that takes their
+/// names. A folder is no package there.
+fn packages_named<'a>(program: &'a Program, arguments: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let takes_names =
+        choice::operands(program, arguments).take(2).any(|verb| programs::contains(program.by_name, verb));
+    let is_name = move |word: &&String| takes_names && !word.starts_with(['-', '.', '/']);
+    let first = first_operand(arguments).filter(|_| !takes_names);
+    arguments.iter().filter(is_name).chain(first)
+}
+
+/// Returns whether a call of `helm` says from where it takes charts later. An address is what it is about.
+fn names_repository(arguments: &[String]) -> bool {
+    arguments.iter().any(|word| ["repo", "registry"].contains(&word.as_str()))
 }
 
 /// Returns whether a client of a host may take a part of a word for a command of this machine: `ftp` what is behind `|`, `lftp` a line that
@@ -306,10 +321,12 @@ fn is_repository_elsewhere(word: &str) -> bool {
     value.contains("://") || value.starts_with("git@") || (names_host && parts.count() >= 2) || fetch::climbs(value)
 }
 
-/// Returns whether a word is a repository of another host: `-RHOST/a/b`, or `HOST/a/b` behind that option (`named`).
-fn names_host(word: &str, named: bool) -> bool {
+/// Returns whether a word is a repository of another host: `-RHOST/a/b`, or `HOST/a/b` behind that option.
+fn names_host(arguments: &[String], at: usize) -> bool {
+    let word = &arguments[at];
+    let is_named = at.checked_sub(1).is_some_and(|before| ["-R", "--repo"].contains(&arguments[before].as_str()));
     let attached = word.strip_prefix("--repo=").or_else(|| word.strip_prefix("-R")).filter(|value| !value.is_empty());
-    attached.or(named.then_some(word)).is_some_and(|repository| repository.matches('/').count() > 1)
+    attached.or(is_named.then_some(word)).is_some_and(|repository| repository.matches('/').count() > 1)
 }
 
 /// Returns the fields of a request of `gh` whose value is a file: `-F body=@FILE`. `-f` sends the text itself.

@@ -34,12 +34,16 @@ const RECURSIVE: Names = "-r --recursive";
 const SCRIPTS: Names = "audit bin config explain find fund help home info list ll login logout ls outdated ping prefix root rum run \
     run-script s search show start stop t test tst urn v version view whoami why";
 
+/// Subcommands that show or pack what they get. From an address they send a request there, or run its code.
+const BY_NAME: Names = "bugs docs home info issues pack repo show v view";
+
 const fn pnpm(names: &'static [&'static str], valued: Names, anywhere_by: &'static [(Names, Anywhere)]) -> Program {
     Program {
         subcommands: true,
         groups: "cache config env npm owner plugin set store token version workspace workspaces",
         starts: Some("create dlx exec"),
         package_options: "-p --package",
+        by_name: BY_NAME,
         alike: MODULES,
         unlike: SCRIPTS,
         commanded: "explore",
@@ -97,6 +101,7 @@ pub(super) const TABLE: &[Program] = &[
         groups: "access cache config dist-tag hook org owner pkg profile team token trust",
         starts: Some("create exec init innit x"),
         package_options: "--diff --package",
+        by_name: BY_NAME,
         doing_more: &[("audit", "fix")],
         alike: MODULES,
         unlike: SCRIPTS,
@@ -153,7 +158,7 @@ pub(super) const TABLE: &[Program] = &[
                 ..Anywhere::NONE
             },
             valued: "exclude format only-binary progress-bar retries timeout upgrade-strategy",
-            ..Options::NONE
+            ..Options::new(&[], "fi")
         },
         ..closed(Class::Runs, &["pip", "pip3"], &PIP)
     },
@@ -240,16 +245,20 @@ const GO: HarmlessOptions = HarmlessOptions {
 /// A package is code, so that an index, or a file of packages, adds nothing to what a call may install, unless the rule names packages.
 const PIP: HarmlessOptions = HarmlessOptions {
     flags: "hIqUvV",
-    values: "cefirt",
+    values: "cert",
     clusters: true,
-    long: "break-system-packages constraint disable-pip-version-check dry-run editable exclude extra-index-url find-links force-reinstall \
-        format help ignore-installed index-url local no-build-isolation no-cache-dir no-color no-deps no-index no-input \
+    long: "break-system-packages constraint disable-pip-version-check dry-run editable exclude force-reinstall \
+        format help ignore-installed local no-build-isolation no-cache-dir no-color no-deps no-index no-input \
         no-warn-script-location not-required only-binary outdated pre prefer-binary progress-bar quiet require-hashes require-virtualenv \
-        requirement retries target timeout trusted-host upgrade upgrade-strategy uptodate user verbose version yes",
+        requirement retries target timeout upgrade upgrade-strategy uptodate user verbose version yes",
     bare: "break-system-packages disable-pip-version-check dry-run force-reinstall help ignore-installed local no-build-isolation \
         no-cache-dir no-color no-deps no-index no-input no-warn-script-location not-required outdated pre prefer-binary quiet \
         require-hashes require-virtualenv upgrade uptodate user verbose version y yes",
-    within: &[("uninstall", "y", "")],
+    within: &[
+        ("uninstall", "y", ""),
+        // What only shows packages would send their names there.
+        ("download install wheel", "fi", "extra-index-url find-links index-url trusted-host"),
+    ],
     adding: "-c -e -f -i -r -t --constraint --editable --extra-index-url --find-links --index-url --requirement --target --trusted-host",
     end: OptionsEnd::Nowhere,
     ..HarmlessOptions::NONE
@@ -385,6 +394,8 @@ const NPM: HarmlessOptions = HarmlessOptions {
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
     within: &[(MODULES, "S", "no-progress save save-prod")],
+    // A package behind `npm init` is run.
+    operands: &[("init innit", 1)],
     adding: PROJECTS,
     adding_but_to: Some(SHOWING),
     bare: "B O P S dry-run f force foreground-scripts g global help if-present ignore-scripts include-workspace-root json legacy-peer-deps \

@@ -166,6 +166,8 @@ pub(crate) struct Program {
     pub package_options: Names,
     /// What stands behind the `@` of a package, beside one of these words, or always (``). The first one counts. None: a tag, as for npm.
     pub behind_at: &'static [(Names, BehindAt)],
+    /// Subcommands for packages that the package manager has by their names. An address or a repository must be spelled (`npm view https://…`).
+    pub by_name: Names,
     /// Options whose value is a list of places. A star in it stands for no further one.
     pub lists: Names,
     /// What an operand is that it takes for a command.
@@ -233,6 +235,8 @@ pub(crate) enum CommandOperands {
     Fetched,
     /// For `openssl` and `nix`: an address or a library in the place of a file, as an option's value, too.
     Located,
+    /// For `helm`: an address in the place of a chart or of values, as an option's value, too.
+    Charts,
     /// For PostgreSQL: a connection string that says where it leads, and as whom.
     Connections,
     /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.
@@ -637,6 +641,7 @@ impl Program {
         host_of: None,
         texts: "",
         package_options: "",
+        by_name: "",
         behind_at: &[],
         lists: "",
         commands: CommandOperands::None,

