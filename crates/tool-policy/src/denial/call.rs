@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::options::{Given, Reader};
-use crate::programs::{self, Class, CommandOperands, OptionsEnd, Program, base_name, git, synonyms};
-use crate::wildcard::STAR;
+use crate::programs::{self, Class, CommandOperands, OptionsEnd, Program, Syntax, base_name, git, synonyms};
+use crate::wildcard::{STAR, Wildcard};
 
 /// The words of a program, or of a rule for one.
 #[derive(Clone, Debug)]
@@ -29,7 +29,10 @@ impl Call {
     /// Reads the words of a call, of which there must be at least one.
     pub fn read(words: &[String]) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
-        let front = git::split(program).map_or_else(|| vec![base_name(program).to_owned()], |split| split.to_vec());
+        let front = match base_name(program) {
+            "docker-compose" => vec!["docker".to_owned(), "compose".to_owned()],
+            name => git::split(program).map_or_else(|| vec![name.to_owned()], |split| split.to_vec()),
+        };
         let words = [front.as_slice(), arguments].concat();
         let tokens = tokens(programs::named(&words[0]), &words[1..]);
         Some(Self { words, tokens })
@@ -40,7 +43,7 @@ impl Call {
         let at = self.tokens.iter().position(|token| token.operand && !token.value)?;
         let second = self.tokens.get(at + 1).filter(|next| next.operand).map(|_| self.text(at + 1));
         let (name, count) = synonyms::subcommand(self.program(), self.text(at), second)?;
-        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        let name = name.split('~').filter(|name| !name.is_empty()).map(ToOwned::to_owned);
         let front = self.words[..=at].iter().cloned();
         Some(front.chain(name).chain(self.from(at + count).iter().cloned()).collect())
     }
@@ -176,14 +179,44 @@ fn ends_options(entry: &Program, operands: &[&str], is_command: bool) -> bool {
 }
 
 /// Returns the forms of an operand that mean the same: `bob@web` as `web`, `pod/web` as `web`, and `pods` as `pod`.
-pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
+    // `+HEAD:refs/heads/main` is pushed to `main`.
+    let branch = Some(word).filter(|_| at > 1 && entry.is_git()).map(|word| {
+        let name = word.rsplit(':').next().unwrap_or_default().trim_start_matches('+');
+        let name = name.strip_prefix("refs/").unwrap_or(name);
+        name.strip_prefix("heads/").unwrap_or(name)
+    });
+    let version =
+        word.split('@').next().filter(|_| entry.commands == CommandOperands::Specifiers && !word.starts_with('@'));
+    let group = word.split('.').next().filter(|_| at > 0 && entry.commands == CommandOperands::Fetched);
     let host = word.rsplit_once('@').filter(|_| at == 0 && entry.host_of == Some(""));
     let name = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
     let kinds = Some(word).filter(|_| at > 0 && entry.commands == CommandOperands::Fetched).map(synonyms::kinds);
-    [Some(without_unit(entry, word)), host.map(|(_, host)| host), name.map(|(_, name)| name)]
-        .into_iter()
+    let own = [
+        Some(without_unit(entry, word)),
+        host.map(|(_, host)| host),
+        name.map(|(_, name)| name),
+        branch,
+        version,
+        group,
+    ];
+    let addresses = matches!(entry.syntax, Syntax::Fetch(_)).then(|| addresses(word));
+    own.into_iter()
         .flatten()
         .chain(kinds.into_iter().flatten().map(|kind| -> &'a str { kind }))
+        .map(Cow::Borrowed)
+        .chain(addresses.into_iter().flatten().map(Cow::Owned))
+}
+
+/// Returns an address with its scheme and its host in lower case, and with each scheme if it has none.
+fn addresses(word: &str) -> Vec<String> {
+    let (scheme, rest) = word.split_once("://").map_or((None, word), |(scheme, rest)| (Some(scheme), rest));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let rest = format!("{}{}", rest[..end].to_ascii_lowercase(), &rest[end..]);
+    match scheme {
+        Some(scheme) => vec![format!("{}://{rest}", scheme.to_ascii_lowercase())],
+        None => vec![format!("http://{rest}"), format!("https://{rest}")],
+    }
 }
 
 /// Returns `nginx` for `nginx.service`, of `systemctl`.
@@ -235,4 +268,11 @@ pub(super) fn program_of(word: &str) -> Cow<'_, str> {
         Some([git, _]) => git.into(),
         None => base_name(word).into(),
     }
+}
+
+/// Returns whether a denial names a program, or its usual name. Behind an `@` is a version.
+pub(super) fn names_program(program: &Wildcard, word: &str) -> bool {
+    let name = program_of(word);
+    let package = name.split('@').next().unwrap_or_default();
+    program.matches(&name) || program.matches(synonyms::program(package))
 }

@@ -6,10 +6,10 @@ mod options;
 
 use std::cell::Cell;
 
-use crate::programs::{self, Class, CommandOperands, Program};
+use crate::programs::{self, Class, CommandOperands, Program, Syntax, synonyms};
 use crate::wildcard::{STAR, Wildcard, loose};
 use call::{
-    Call, Token, begins_command, commands_of, forms, program_of, split_line, takes_options_behind, without_unit,
+    Call, Token, begins_command, commands_of, forms, names_program, split_line, takes_options_behind, without_unit,
 };
 use options::{Needed, Scope};
 
@@ -60,9 +60,17 @@ impl DeniedCall {
             let at = call.words.iter().skip(1).position(is_git)?;
             Call::read(&call.words[at + 1..])
         });
+        let embedded = |call: &Call| {
+            let is_other = |word: &String| programs::is_known(word);
+            let at = call.words.iter().skip(1).position(is_other).filter(|_| programs::named(call.program()).embeds)?;
+            Call::read(&call.words[at + 1..])
+        };
+        let embedded: Vec<Call> = calls.iter().filter_map(embedded).collect();
         let has_global = calls.len() > 1 && !programs::named(calls[0].program()).is_git();
         let usual: Vec<Call> = calls.iter().filter_map(|call| Call::read(&call.usual()?)).collect();
-        calls.extend(usual);
+        // `cargo +nightly b`
+        let twice: Vec<Call> = usual.iter().filter_map(|call| Call::read(&call.usual()?)).collect();
+        calls.extend(usual.into_iter().chain(twice).chain(embedded));
         Self { calls, has_global, of_git }
     }
 }
@@ -92,7 +100,7 @@ impl Denial {
     fn form(words: &[String], is_open: bool, takes_next: bool, nested: usize) -> Option<Self> {
         let call = Call::read(words)?;
         let entry = programs::named(call.program());
-        let program = Wildcard::words_of(&[call.program().to_owned()]);
+        let program = Wildcard::words_of(&[synonyms::program(call.program()).to_owned()]);
         let is_any = program.matches_everything();
         let mut denial = Self { program, is_any, operands: Vec::new(), options: Vec::new(), is_open, command: None };
         let (mut operands, mut has_ended): (Vec<&str>, bool) = (Vec::new(), false);
@@ -134,7 +142,10 @@ impl Denial {
 
     /// Returns whether it may hold for a call with these words, by their program alone.
     pub(super) fn concerns(&self, words: &[String]) -> bool {
-        words.first().is_some_and(|program| self.program.matches(&program_of(program)))
+        let names = |program: &String| names_program(&self.program, program);
+        words.first().is_some_and(|program| {
+            names(program) || (programs::by_base_name(program).embeds && words.iter().any(names))
+        })
     }
 
     /// Returns whether it holds for a call in one of its forms.
@@ -147,7 +158,7 @@ impl Denial {
     }
 
     fn is_in(&self, call: &Call, commands: &Cell<usize>) -> bool {
-        if !self.program.matches(call.program()) {
+        if !names_program(&self.program, call.program()) {
             return false;
         }
         let entry = programs::named(call.program());
@@ -159,6 +170,7 @@ impl Denial {
         let (mut reached, mut next) = (vec![false; end + 1], vec![false; end + 1]);
         reached[0] = true;
         self.pass_stars(&mut reached);
+        let (mut before, mut from) = ("", if matches!(entry.syntax, Syntax::Fetch(_)) { 0 } else { usize::MAX });
         for (at, token) in call.tokens.iter().enumerate() {
             if reached[end] && self.is_open && self.command.is_none() {
                 break;
@@ -174,6 +186,16 @@ impl Denial {
                 false => next.fill(false),
             }
             self.add_behind(entry, &reached, call.text(at), &mut next);
+            // The name that is denied may be any one of several.
+            let is_pair = entry.commands == CommandOperands::Fetched && call.text(at).contains('/');
+            let skipped = from.min(if is_pair { 1 } else { usize::MAX }).min(end + 1);
+            (skipped..=end).filter(|at| self.is_open && reached[*at]).for_each(|at| next[at] = true);
+            let names_alike = programs::contains(entry.alike, call.text(at))
+                || programs::contains(entry.alike, &format!("{before}-{}", call.text(at)));
+            if names_alike && !token.value && entry.commands != CommandOperands::Fetched {
+                from = from.min(if entry.is_git() { 2 } else { 1 });
+            }
+            before = call.text(at);
             self.pass_stars(&mut next);
             std::mem::swap(&mut reached, &mut next);
             if !reached.contains(&true) {
@@ -207,8 +229,8 @@ impl Denial {
         (0..self.operands.len()).filter(|at| reached[at + 1] && is_open(*at)).for_each(|at| found[at + 1] = true);
         for at in (0..self.operands.len()).filter(|at| reached[*at]) {
             found[at] |= self.operands[at].is_star;
-            found[at + 1] |= forms(entry, at, word).any(|word| matches(at, word));
-            let is_kind = |kind: &str| forms(entry, at, kind).any(|kind| matches(at, kind));
+            found[at + 1] |= forms(entry, at, word).any(|word| matches(at, &word));
+            let is_kind = |kind: &str| forms(entry, at, kind).any(|kind| matches(at, &kind));
             match pair.filter(|(kind, _)| is_kind(kind)) {
                 Some((_, name)) if matches(at + 1, name) => found[at + 2] = true,
                 // What a star at the end stands for.
@@ -229,7 +251,7 @@ impl Denial {
     /// Returns whether the command of a wrapper is denied that may begin at one of the words from an index on.
     fn starts_denied_behind(&self, entry: &Program, call: &Call, from: usize, commands: &Cell<usize>) -> bool {
         let Some(command) = self.command.as_deref() else { return false };
-        let mut places = (from..call.tokens.len()).filter(|at| command.program.matches(&program_of(call.text(*at))));
+        let mut places = (from..call.tokens.len()).filter(|at| names_program(&command.program, call.text(*at)));
         places.any(|at| self.starts_denied(entry, call, at, commands))
     }
 
@@ -237,7 +259,7 @@ impl Denial {
     fn starts_denied(&self, entry: &Program, call: &Call, at: usize, commands: &Cell<usize>) -> bool {
         let Some(command) = self.command.as_deref() else { return false };
         let is_line = entry.joins_from.is_some();
-        if !is_line && !command.program.matches(&program_of(call.text(at))) {
+        if !is_line && !names_program(&command.program, call.text(at)) {
             // `sudo env A=b apt install x`
             let starts_denied = || self.starts_denied_behind(entry, call, at + 1, commands);
             // `sudo sh -c 'apt install x'`
@@ -268,7 +290,7 @@ impl Denial {
             commands.set(commands.get() + 1);
             commands.get() > MAX_COMMANDS || is_in(&words[at..])
         };
-        let mut places = (1..words.len()).filter(|at| self.program.matches(&program_of(&words[*at])));
+        let mut places = (1..words.len()).filter(|at| names_program(&self.program, &words[*at]));
         is_in(words) || (words.first().is_some_and(|first| starts_more(first)) && places.any(is_in_behind))
     }
 }

@@ -99,6 +99,8 @@ pub(crate) struct Program {
     pub writes_operands: bool,
     /// Whether no sandbox of this machine holds what it starts.
     pub starts_elsewhere: bool,
+    /// Whether the command behind it is a program of its own, which nobody starts by its name (`k3s kubectl`).
+    pub embeds: bool,
     /// Whether its script can start programs and write files.
     pub script_acts: bool,
     /// Whether it works over a socket with a path on this machine.
@@ -611,6 +613,7 @@ impl Program {
         class: Class::Unknown,
         writes_operands: false,
         starts_elsewhere: false,
+        embeds: false,
         script_acts: false,
         local_sockets: false,
         subcommands: false,

@@ -176,7 +176,7 @@ pub(super) const TABLE: &[Program] = &[
         ..closed(Class::Runs, &["kubectl", "oc"], &KUBECTL)
     },
     // Their own programs of that name.
-    Program { starts: Some(""), ..closed(Class::Runs, &["k3s", "microk8s"], &STARTER) },
+    Program { starts: Some(""), embeds: true, ..closed(Class::Runs, &["k3s", "microk8s"], &STARTER) },
     Program {
         subcommands: true,
         groups: "dependency get plugin registry repo search show",

@@ -185,6 +185,10 @@ const TABLE: &[(Names, Names)] = &[
 
 /// Programs, their subcommands, or none for all, and further pairs `NAME=OTHER` of names of the same option.
 const SWITCHES: &[(Names, Names, Names)] = &[
+    ("docker podman", "create run", "net=network"),
+    // Both run code, and `-pe` is `-p`.
+    ("node nodejs", "", "e=eval p=eval print=eval"),
+    ("find", "", "execdir=exec ok=exec okdir=exec"),
     ("docker podman", "build", "t=tag"),
     ("docker podman", "build cp create images load ps pull push run service stack", "q=quiet"),
     ("docker podman", "build create run update", "c=cpu-shares"),
@@ -353,7 +357,8 @@ const KINDS: &[Names] = &[
 
 /// Returns all names of a kind, or none if the tables do not have it.
 pub(crate) fn kinds(name: &str) -> impl Iterator<Item = &'static str> + use<> {
-    let found = KINDS.iter().find(|names| super::contains(names, name));
+    let name = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let found = KINDS.iter().find(|names| super::contains(names, &name));
     found.into_iter().flat_map(|names| names.split_whitespace())
 }
 
@@ -367,19 +372,79 @@ const SUBCOMMANDS: &[(Names, Names)] = &[
          container-restart=restart container-rm=rm container-run=run container-start=start container-stats=stats container-stop=stop \
          container-top=top container-unpause=unpause container-update=update container-wait=wait image-build=build \
          image-history=history image-import=import image-list=images image-load=load image-ls=images image-pull=pull image-push=push \
-         image-remove=rmi image-rm=rmi image-save=save image-tag=tag",
+         image-remove=rmi image-rm=rmi image-save=save image-tag=tag container-remove=rm builder-build=build buildx-b=build \
+         buildx-build=build",
+    ),
+    (
+        "docker podman",
+        "network-remove=network~rm service-remove=service~rm stack-down=stack~rm stack-remove=stack~rm volume-remove=volume~rm",
+    ),
+    ("git", "stage=add init-db=init remote-rm=remote~remove stash-save=stash~push"),
+    (
+        "gh",
+        "cs=codespace issue-new=issue~create issue-ls=issue~list pr-co=pr~checkout pr-ls=pr~list pr-new=pr~create release-new=release~create \
+         release-ls=release~list repo-new=repo~create repo-ls=repo~list run-ls=run~list",
+    ),
+    ("brew", "remove=uninstall rm=uninstall"),
+    (
+        "kubectl oc",
+        "create-dep=create~deployment create-deploy=create~deployment create-cj=create~cronjob create-ns=create~namespace",
     ),
     (
         "npm",
-        "add=install i=install in=install ins=install inst=install isnt=install pub=publish r=uninstall remove=uninstall rm=uninstall \
-         run-script=run t=test tst=test un=uninstall unlink=uninstall up=update upgrade=update x=exec",
+        "add=install add-user=adduser author=owner c=config cit=ci clean-install=ci create=init ddp=dedupe dist-tags=dist-tag find=search home=docs \
+         i=install ic=ci in=install info=view innit=init ins=install inst=install insta=install instal=install install-clean=ci \
+         install-test=install isnt=install isnta=install isntal=install isntall=install issues=bugs it=install list=ls ln=link pub=publish \
+         r=uninstall rb=rebuild remove=uninstall rm=uninstall rum=run run-script=run s=search se=search show=view sit=ci t=test \
+         tst=test udpate=update un=uninstall unlink=uninstall up=update upgrade=update urn=run v=view verison=version why=explain \
+         x=exec",
     ),
     ("pnpm", "i=install un=remove uninstall=remove rm=remove run-script=run up=update upgrade=update"),
-    ("helm", "del=uninstall delete=uninstall un=uninstall"),
-    ("cargo", "b=build c=check r=run rm=remove t=test"),
+    (
+        "helm",
+        "del=uninstall delete=uninstall dep=dependency fetch=pull hist=history inspect=show ls=list plugin-add=plugin~install \
+         plugin-ls=plugin~list repo-ls=repo~list repo-rm=repo~remove un=uninstall",
+    ),
+    ("cargo", "b=build c=check d=doc r=run rm=remove t=test"),
 ];
 
-/// Returns the usual name of a subcommand, and how many words it takes the place of. A toolchain has no name (`cargo +nightly`).
+/// Commands of `npm` with no other name. It takes the beginning of a name for it.
+const OF_NPM: Names = "access audit completion deprecate diff doctor edit exec explore find-dupes fund hook install login logout ls org \
+    outdated owner pack ping pkg prefix profile prune publish query rebuild repo restart root run sbom shrinkwrap star start stop team \
+    test token uninstall unpublish unstar update version view whoami";
+
+/// Returns the name of a command of `npm` of which a word is the beginning, or another spelling (`runScript`).
+fn begun(word: &str) -> Option<&'static str> {
+    let mut name = String::new();
+    for letter in word.chars() {
+        name.extend(letter.is_ascii_uppercase().then_some('-'));
+        name.push(letter.to_ascii_lowercase());
+    }
+    let pairs =
+        SUBCOMMANDS.iter().filter(|(programs, _)| *programs == "npm").flat_map(|(_, pairs)| pairs.split_whitespace());
+    let aliases = pairs.filter_map(|pair| pair.split_once('='));
+    let mut found: Vec<&str> = aliases
+        .chain(OF_NPM.split_whitespace().map(|name| (name, name)))
+        .filter(|(known, _)| name.len() > 1 && known.starts_with(&name))
+        .map(|(_, usual)| usual)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    if let [usual] = found[..] { Some(usual) } else { None }
+}
+
+/// Programs with another name for the same one.
+const PROGRAMS: Names = "apt-get=apt docker-compose=docker gmake=make gpg2=gpg gsed=sed gtar=tar microk8s.kubectl=kubectl nodejs=node oc=kubectl \
+    pip3=pip python3=python";
+
+/// Returns the usual name of a program, without its version (`python3.11`).
+pub(crate) fn program(name: &str) -> &str {
+    let name = if super::named(name).versioned { super::table_name(name) } else { name };
+    let pairs = PROGRAMS.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(other, _)| *other == name).map_or(name, |(_, usual)| usual)
+}
+
+/// Returns the usual name of a subcommand, with `~` between two words, and how many words it takes the place of. A toolchain has no name (`cargo +nightly`).
 pub(crate) fn subcommand(program: &str, first: &str, second: Option<&str>) -> Option<(&'static str, usize)> {
     if program == "cargo" && first.starts_with('+') {
         return Some(("", 1));
@@ -390,7 +455,8 @@ pub(crate) fn subcommand(program: &str, first: &str, second: Option<&str>) -> Op
         Some((group, own)) if group == first && Some(own) == second => Some(2),
         _ => (name == first).then_some(1),
     };
-    pairs.filter_map(|(name, usual)| Some((usual, words(name)?))).next()
+    let found = pairs.filter_map(|(name, usual)| Some((usual, words(name)?))).next();
+    found.or_else(|| begun(first).filter(|usual| program == "npm" && *usual != first).map(|usual| (usual, 1)))
 }
 
 /// Programs that take the beginning of a long option for it, as `getopt_long` does.

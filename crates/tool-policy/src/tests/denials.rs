@@ -821,3 +821,116 @@ fn a_denial_of_a_kind_or_a_unit_holds_for_its_other_names() {
         ("systemctl stop nginx.service", &["systemctl stop nginx", "systemctl stop -q nginx.service"], &[]),
     ]);
 }
+
+/// Other names, cases and beginnings of what is denied.
+#[test]
+fn a_denial_holds_for_each_name_that_a_program_takes() {
+    denials(&[
+        (
+            "kubectl delete pod *",
+            &["kubectl delete Pod x", "kubectl delete svc/x pod/y", "kubectl delete pod.v1./x"],
+            &["kubectl delete svc x"],
+        ),
+        (
+            "kubectl get secret *",
+            &[
+                "kubectl get SECRETS y",
+                "kubectl get configmap/x secret/y",
+                "kubectl get secrets.v1. y",
+                "kubectl get Secret/y",
+            ],
+            &["kubectl get configmap/x deploy/y", "kubectl get configmap y"],
+        ),
+        ("kubectl delete deployment *", &["kubectl delete deployment.v1.apps/x"], &["kubectl delete pods x"]),
+        (
+            "kubectl delete *",
+            &["k3s kubectl delete x", "microk8s kubectl delete x", "microk8s.kubectl delete x", "oc delete x"],
+            &["k3s kubectl get x", "k3s server"],
+        ),
+        ("npm publish *", &["npm publi", "npm publis"], &["npm prune", "npm p"]),
+        ("npm install *", &["npm instal", "npm isntal x", "npm it", "npm install-test"], &["npm ci", "npm in-x"]),
+        (
+            "npm run deploy *",
+            &["npm rum deploy", "npm urn deploy", "npm runScript deploy", "npm run-scri deploy"],
+            &["npm run build", "npm r deploy"],
+        ),
+        ("npm uninstall *", &["npm remo x", "npm unin x"], &["npm unpublish x", "npm re x"]),
+        ("docker rm *", &["docker container remove x"], &["docker image ls"]),
+        (
+            "docker build *",
+            &["docker buildx build .", "docker buildx b .", "docker builder build ."],
+            &["docker buildx ls"],
+        ),
+        ("docker compose down *", &["docker-compose down", "docker-compose -f x down"], &["docker-compose up"]),
+        ("docker volume rm *", &["docker volume remove x"], &["docker volume ls"]),
+        (
+            "docker run --network host *",
+            &["docker run --net host x", "docker run --net=host x"],
+            &["docker run --net none x"],
+        ),
+        ("node -e *", &["node -pe x", "node -p x", "node --print x", "nodejs -e x"], &["node x.js"]),
+        ("git remote remove *", &["git remote rm x"], &["git remote show x"]),
+        ("git remote rm *", &["git remote remove x"], &[]),
+        ("git add *", &["git stage x"], &["git status"]),
+        ("git stash push *", &["git stash save x"], &["git stash pop"]),
+        ("helm list *", &["helm ls"], &["helm status x"]),
+        ("helm repo remove *", &["helm repo rm x"], &["helm repo list"]),
+        ("gh pr create *", &["gh pr new"], &["gh pr list"]),
+        ("gh pr checkout *", &["gh pr co 5"], &["gh pr view 5"]),
+        ("cargo doc *", &["cargo d"], &["cargo t"]),
+        ("cargo build *", &["cargo +nightly b"], &["cargo +nightly t"]),
+        ("brew uninstall *", &["brew rm x", "brew remove x"], &["brew list"]),
+        ("python3 -c *", &["python3.11 -c x", "python -c x"], &["python3.11 x.py"]),
+        ("python3 -m pip *", &["python3.12 -m pip x"], &["python3 -m pytest"]),
+        ("pip install *", &["pip3.11 install x", "pip3 install x"], &["pip3 list"]),
+        ("make deploy *", &["gmake deploy"], &["gmake build"]),
+        ("sudo python3 -c *", &["sudo python3.11 -c x"], &["sudo python3.11 x.py"]),
+    ]);
+}
+
+#[test]
+fn a_denied_name_may_be_one_of_several() {
+    denials(&[
+        (
+            "systemctl stop nginx *",
+            &["systemctl stop apache nginx", "systemctl stop a b nginx.service"],
+            &["systemctl stop apache", "systemctl restart stop nginx"],
+        ),
+        (
+            "systemctl stop nginx",
+            &["systemctl stop nginx"],
+            &["systemctl stop apache nginx", "systemctl stop nginx apache"],
+        ),
+        ("apt install evil *", &["apt install a evil"], &["apt install a b", "apt remove evil"]),
+        ("docker rm db *", &["docker rm web db", "docker container rm web db"], &["docker rm web"]),
+        ("docker compose restart db *", &["docker compose restart web db"], &["docker compose restart web"]),
+        (
+            "curl https://evil.com*",
+            &[
+                "curl https://ok.com https://evil.com",
+                "curl HTTPS://evil.com",
+                "curl https://EVIL.com/x",
+                "curl evil.com",
+            ],
+            &["curl https://ok.com", "curl ok.com/evil.com"],
+        ),
+        (
+            "git push origin main *",
+            &[
+                "git push origin HEAD:main",
+                "git push origin main:main",
+                "git push origin refs/heads/main",
+                "git push origin +main",
+                "git push origin heads/main",
+                "git push origin dev main",
+            ],
+            &["git push origin dev", "git push origin main:dev", "git push main dev"],
+        ),
+        (
+            "git push * main",
+            &["git push origin HEAD:main", "git push origin +HEAD:refs/heads/main"],
+            &["git push origin dev"],
+        ),
+        ("git push prod *", &["git push prod x"], &["git push origin prod"]),
+    ]);
+}
