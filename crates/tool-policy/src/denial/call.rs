@@ -188,7 +188,7 @@ pub(super) fn forms<'a>(entry: &Program, at: usize, word: &'a str) -> impl Itera
     });
     let version =
         word.split('@').next().filter(|_| entry.commands == CommandOperands::Specifiers && !word.starts_with('@'));
-    let group = word.split('.').next().filter(|_| at > 0 && entry.commands == CommandOperands::Fetched);
+    let group = Some(word).filter(|_| at > 0 && entry.commands == CommandOperands::Fetched).map(synonyms::kind);
     let host = word.rsplit_once('@').filter(|_| at == 0 && entry.host_of == Some(""));
     let name = word.split_once('/').filter(|_| entry.commands == CommandOperands::Fetched);
     let kinds = Some(word).filter(|_| at > 0 && entry.commands == CommandOperands::Fetched).map(synonyms::kinds);
@@ -233,6 +233,8 @@ const IN_FRONT: [&str; 13] =
 /// If words of the shell stand in front of one, it is there with them and without.
 pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
     let ends = |letter: char| ";|&()`\n".contains(letter);
+    // The mark in `>|` ends no command.
+    let line = line.replace(">|", ">");
     let is_assignment = |word: &String| word.contains('=') && !word.starts_with(['-', STAR]);
     let plain = |text: &str| text.replace(['\'', '"', '\\'], "");
     let words = |part: &str| -> Vec<String> {
@@ -242,7 +244,10 @@ pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
     let behind = |words: &[String]| -> Vec<String> {
         let mut is_file = false;
         let is_in_front = |word: &&String| {
-            let mark = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            // `{fd}>f`
+            let descriptor = word.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let mark = descriptor.map_or(word.as_str(), |(_, mark)| mark);
+            let mark = mark.trim_start_matches(|letter: char| letter.is_ascii_digit());
             let is_redirection = !is_file && mark.starts_with(['<', '>']);
             let is_skipped = is_file || is_redirection || is_assignment(word) || IN_FRONT.contains(&word.as_str());
             is_file = is_redirection && mark.ends_with(['<', '>']);
@@ -252,7 +257,11 @@ pub(super) fn commands_of(line: &str) -> Vec<Vec<String>> {
     };
     let commands = line.split(ends).map(words).flat_map(|words| {
         let behind = Some(behind(&words)).filter(|behind| behind.len() < words.len());
-        std::iter::once(words).chain(behind)
+        // `rm>f x`
+        let named = words.first().and_then(|first| first.split(['<', '>']).next()).filter(|name| !name.is_empty());
+        let named = named.filter(|name| Some(name.len()) < words.first().map(String::len));
+        let named = named.map(|name| [&[name.to_owned()], &words[1..]].concat());
+        std::iter::once(words).chain(behind).chain(named)
     });
     commands.filter(|words| !words.is_empty()).collect()
 }

@@ -251,7 +251,10 @@ impl Denial {
     /// Returns whether the command of a wrapper is denied that may begin at one of the words from an index on.
     fn starts_denied_behind(&self, entry: &Program, call: &Call, from: usize, commands: &Cell<usize>) -> bool {
         let Some(command) = self.command.as_deref() else { return false };
-        let mut places = (from..call.tokens.len()).filter(|at| names_program(&command.program, call.text(*at)));
+        let is_place = |at: &usize| {
+            names_program(&command.program, call.text(*at)) && !is_tested(call.text(from - 1), call.text(at - 1))
+        };
+        let mut places = (from..call.tokens.len()).filter(is_place);
         places.any(|at| self.starts_denied(entry, call, at, commands))
     }
 
@@ -263,11 +266,16 @@ impl Denial {
             // `sudo env A=b apt install x`
             let starts_denied = || self.starts_denied_behind(entry, call, at + 1, commands);
             // `sudo sh -c 'apt install x'`
-            let lines = || call.from(at).iter().filter(|word| word.contains(char::is_whitespace));
+            let more = starts_more(call.text(at));
+            let words = call.from(at);
+            let is_line = |at: &usize| {
+                (more && words[*at].contains(char::is_whitespace)) || (*at > 0 && gives_line(&words[0], &words[at - 1]))
+            };
+            let lines = || (0..words.len()).filter(is_line).map(|at| &words[at]);
             let is_started = |words: &Vec<String>| command.is_started(words, commands);
             let has_line =
                 || self.has_options(call, at) && lines().any(|line| commands_of(line).iter().any(is_started));
-            return starts_more(call.text(at)) && (starts_denied() || has_line());
+            return (more && starts_denied()) || has_line();
         }
         commands.set(commands.get() + 1);
         if commands.get() > MAX_COMMANDS {
@@ -290,13 +298,31 @@ impl Denial {
             commands.set(commands.get() + 1);
             commands.get() > MAX_COMMANDS || is_in(&words[at..])
         };
-        let mut places = (1..words.len()).filter(|at| names_program(&self.program, &words[*at]));
-        is_in(words) || (words.first().is_some_and(|first| starts_more(first)) && places.any(is_in_behind))
+        let is_place = |at: &usize| names_program(&self.program, &words[*at]) && !is_tested(&words[0], &words[at - 1]);
+        let mut places = (1..words.len()).filter(is_place);
+        let starts = |first: &String| starts_more(first) || words.iter().any(|word| gives_line(first, word));
+        let more = words.first().is_some_and(starts);
+        is_in(words) || (more && places.any(is_in_behind))
     }
 }
 
 /// Returns whether a program starts another one on the same machine, wherever that begins among its words.
 fn starts_more(program: &str) -> bool {
     let entry = programs::by_base_name(program);
-    entry.class == Class::Wrapper || (entry.starts == Some("") && entry.joins_from.is_none())
+    let starts_here = entry.starts == Some("") && entry.joins_from != Some(1);
+    entry.class == Class::Wrapper || starts_here || !entry.options.starting.is_empty()
+}
+
+/// Returns whether the word behind an option of a program may be a line for a shell (`ash -c LINE`, `su --command LINE`).
+fn gives_line(program: &str, option: &str) -> bool {
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let is_one = option == "--command" || letters.is_some_and(|letters| letters.ends_with('c') && letters.len() < 5);
+    is_one && (programs::by_base_name(program).class == Class::Runs || !programs::is_known(program))
+}
+
+/// Returns whether the word behind an option is what a search looks for (`find -name rm`).
+fn is_tested(program: &str, option: &str) -> bool {
+    let expression = programs::by_base_name(program).options.expression;
+    let name = option.strip_prefix('-').unwrap_or_default();
+    expression.is_some_and(|known| programs::contains(known.valued, name))
 }

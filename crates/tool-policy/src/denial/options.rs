@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::choice;
-use crate::programs::{self, ContainerOptions, FetchOptions, GuardedOption, Options, Program, Syntax, git, synonyms};
+use crate::programs::{
+    self, ContainerOptions, FetchOptions, GuardedOption, Options, Program, Syntax, base_name, git, synonyms,
+};
 use crate::wildcard::{STAR, Wildcard};
 
 /// Values by which `docker` and `kubectl` turn a switch off.
@@ -96,8 +98,15 @@ impl Needed {
             let is_named = || self.is_named(scope, &own, given);
             self.in_front.is_none_or(|in_front| in_front == given.in_front)
                 && *names.entry((&given.name, given.is_letter)).or_insert_with(is_named)
-                && self.has_value_of(given)
+                && (self.has_value_of(given) || self.starts_by_path(scope, given))
         })
+    }
+
+    /// Returns whether an option starts the program that this one names, by a path: `find -exec /bin/rm`.
+    fn starts_by_path(&self, scope: &Scope<'_>, given: &Given) -> bool {
+        let starts = programs::contains(scope.entry.options.starting, &given.name);
+        let name = given.next.as_deref().map(base_name).filter(|_| starts);
+        name.is_some_and(|name| self.value.as_ref().is_some_and(|value| value.matches(name)))
     }
 
     fn has_value_of(&self, given: &Given) -> bool {

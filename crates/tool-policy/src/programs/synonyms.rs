@@ -355,9 +355,17 @@ const KINDS: &[Names] = &[
     "statefulset statefulsets sts statefulset.apps statefulsets.apps",
 ];
 
+/// Returns a kind without its version and its group (`deployments.v1.apps`). The name of a file is none.
+pub(crate) fn kind(word: &str) -> &str {
+    match word.split_once('.') {
+        Some((kind, rest)) if !["json", "yaml", "yml"].iter().any(|end| rest.ends_with(end)) => kind,
+        _ => word,
+    }
+}
+
 /// Returns all names of a kind, or none if the tables do not have it.
 pub(crate) fn kinds(name: &str) -> impl Iterator<Item = &'static str> + use<> {
-    let name = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let name = kind(name).to_ascii_lowercase();
     let found = KINDS.iter().find(|names| super::contains(names, &name));
     found.into_iter().flat_map(|names| names.split_whitespace())
 }

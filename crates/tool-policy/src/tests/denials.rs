@@ -934,3 +934,62 @@ fn a_denied_name_may_be_one_of_several() {
         ("git push prod *", &["git push prod x"], &["git push origin prod"]),
     ]);
 }
+
+/// A search, each shell, and a redirection next to the name.
+#[test]
+fn a_denied_command_may_be_started_by_a_search_or_a_shell() {
+    denials(&[
+        (
+            "docker exec db rm *",
+            &[
+                "docker exec db find / -exec rm {} ;",
+                "docker exec db find / -execdir /bin/rm {} +",
+                "docker exec db ash -c rm␣x",
+                "docker exec db su -c rm␣x",
+                "docker exec db su bob --command rm␣x",
+                "docker exec db parallel rm ::: x",
+                "docker exec -it db zsh -lc ls;rm␣x",
+            ],
+            &[
+                "docker exec db find / -name rm -exec ls {} ;",
+                "docker exec db ash -c ls␣rm",
+                "docker exec db grep -c rm x",
+            ],
+        ),
+        (
+            "ssh prod rm *",
+            &[
+                "ssh prod find␣.␣-exec␣rm␣{}␣+",
+                "ssh prod zsh␣-c␣'rm␣x'",
+                "ssh prod rm</dev/null␣x",
+                "ssh prod rm>f␣x",
+                "ssh prod >|f␣rm␣x",
+                "ssh prod {fd}>f␣rm␣x",
+                "ssh prod sh␣-c␣'rm␣x'",
+            ],
+            &["ssh prod ls>rm", "ssh prod ls␣>␣rm", "ssh prod echo␣rm"],
+        ),
+        (
+            "sudo apt install *",
+            &[
+                "sudo find . -exec apt install x ;",
+                "sudo zsh -c apt␣install␣x",
+                "sudo ksh -c apt␣install␣x",
+                "sudo fish -c ls;apt␣install␣x",
+            ],
+            &["sudo find . -exec apt list ;", "sudo zsh -c apt␣list"],
+        ),
+        (
+            "find * -exec rm *",
+            &["find . -exec /bin/rm {} ;", "find . -execdir rm {} ;", "find . -ok rm {} ;"],
+            &["find . -exec ls {} ;"],
+        ),
+        ("npx rimraf *", &["npx rimraf@5 x", "npx rimraf x"], &["npx eslint@5 x"]),
+        ("npm exec rimraf *", &["npm exec rimraf@5 x"], &["npm exec eslint x"]),
+        (
+            "kubectl delete pod *",
+            &["kubectl delete pod x"],
+            &["kubectl delete -f pod.yaml", "kubectl delete -f pods.yml"],
+        ),
+    ]);
+}
