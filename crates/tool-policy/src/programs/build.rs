@@ -393,7 +393,11 @@ const NPM: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "color depth dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet save-dev save-exact silent verbose version workspace workspaces yes",
-    within: &[(MODULES, "S", "no-progress save save-prod")],
+    within: &[
+        ("ci clean-install i in install", "S", "legacy-peer-deps no-progress production save save-prod"),
+        ("audit", "", "audit-level"),
+        (MODULES, "S", "no-progress save save-prod"),
+    ],
     // A package behind `npm init` is run.
     operands: &[("init innit", 1)],
     adding: PROJECTS,
@@ -437,7 +441,7 @@ const CARGO: HarmlessOptions = HarmlessOptions {
         offline package profile quiet release target test tests verbose version workspace",
     bare: "all all-features all-targets benches bins build debug dev doc examples f force frozen help keep-going lib locked \
         no-default-features no-deps no-fail-fast no-run offline optional quiet recursive release tests verbose version workspace",
-    within: &[("add remove rm", "", "build dev dry-run optional"), ("update", "", "dry-run")],
+    within: &[("add remove rm", "", "build dev dry-run optional"), ("search", "", "limit"), ("update", "", "dry-run")],
     adding: "-p --package",
     behind: Some((
         "bench clippy fix fmt rustc rustdoc test",

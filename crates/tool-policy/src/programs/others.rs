@@ -238,7 +238,7 @@ const GH: HarmlessOptions = HarmlessOptions {
         ("repo-view search", "", "json template"),
         ("workflow-list", "a", "all json template"),
         ("run-list", "abceRsuw", "json repo template"),
-        ("run-view", "R", "json repo template"),
+        ("run-view", "Rj", "job json repo template"),
     ],
     bare: "clobber draft fail-on-no-commits fill generate-notes latest prerelease private public verify-tag",
     end: OptionsEnd::Nowhere,
@@ -286,7 +286,8 @@ const TMUX: HarmlessOptions = HarmlessOptions {
     perhaps_valued: "lnsSxy0123456789",
     clusters: true,
     within: &[
-        ("capture-pane capturep", "CeJNpPq", ""),
+        // Behind `-t` is a pane.
+        ("capture-pane capturep", "CeJNpPqt", ""),
         ("display display-message", "pv", ""),
         ("list-keys list-panes list-sessions list-windows ls lsk lsp lsw", "ast", ""),
         ("new new-session", "dP", ""),

@@ -257,6 +257,9 @@ const CONTAINERS: HarmlessOptions = HarmlessOptions {
         ("port", "", ""),
         ("image-ls network-ls volume-ls", "afls", "all digests filter last latest no-trunc size"),
         ("system-df", "v", "verbose"),
+        ("history image-history", "", "no-trunc"),
+        ("search", "", "limit no-trunc"),
+        ("events system-events", "", "since until"),
         ("network-create volume-create", "d", "attachable driver label name"),
         ("build", "t", "build-arg label no-cache pull rm tag target"),
         ("pull", "", "ignore-pull-failures include-deps"),
@@ -297,6 +300,13 @@ const KUBECTL: HarmlessOptions = HarmlessOptions {
         quiet record recursive replicas request-timeout resource-version revision save-config selector server-print server-side \
         show-kind show-labels show-managed-fields since since-time sort-by stdin tail template timeout timestamps to-revision \
         tty type v validate wait warnings-as-errors watch watch-only",
+    within: &[
+        ("top-po top-pod top-pods", "", "containers sum"),
+        ("status", "", "suggest"),
+        ("whoami", "", "show-console show-context show-server"),
+        ("api-resources", "", "api-group namespaced"),
+        ("events", "", "for types"),
+    ],
     bare: "all all-containers all-namespaces cascade delete-emptydir-data disable-eviction dry-run follow force help ignore-daemonsets \
         ignore-not-found local no-headers now overwrite previous quiet record recursive server-side show-kind show-labels \
         show-managed-fields timestamps validate wait warnings-as-errors watch watch-only",
@@ -320,12 +330,19 @@ const HELM: HarmlessOptions = HarmlessOptions {
         timeout wait wait-for-jobs",
     bare: "all all-namespaces atomic cleanup-on-fail create-namespace debug devel dry-run force help install keep-history no-headers no-hooks \
         reset-values reuse-values short wait wait-for-jobs",
-    within: &[(
-        "install template upgrade",
-        "",
-        "create-namespace dependency-update devel force generate-name install no-hooks reset-values reuse-values set set-file set-string \
-         values version",
-    )],
+    within: &[
+        (
+            "install template upgrade",
+            "",
+            "create-namespace dependency-update devel force generate-name install no-hooks reset-values reuse-values set set-file set-string \
+             values version",
+        ),
+        ("list ls", "", "filter deployed failed pending superseded uninstalled"),
+        ("status get-all get-hooks get-manifest get-notes get-values", "", "revision show-resources show-desc"),
+        ("lint", "", "quiet strict with-subcharts"),
+        ("search-hub search-repo", "l", "devel regexp version versions"),
+        ("show-all show-chart show-crds show-readme show-values", "", "devel version"),
+    ],
     // Other values are another release.
     adding: "-A -f -n --all-namespaces --namespace --set --set-file --set-string --values",
     adding_but_to: Some("env get history lint list ls search show status template version"),
@@ -335,6 +352,7 @@ const HELM: HarmlessOptions = HarmlessOptions {
 
 /// Files of variables, plans and states decide what is changed.
 const TERRAFORM: HarmlessOptions = HarmlessOptions {
+    within: &[("init", "", "backend upgrade"), ("plan", "", "target")],
     long: "compact-warnings detailed-exitcode diff check help input json list lock-timeout no-color parallelism raw recursive refresh \
         version",
     end: OptionsEnd::Nowhere,

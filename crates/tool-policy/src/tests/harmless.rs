@@ -834,3 +834,35 @@ fn another_place_of_a_copy_must_be_spelled() {
         ("cp *", &["cp -t out a"], &[]),
     ]);
 }
+
+/// Options of their subcommands that only choose what is shown, or check more.
+#[test]
+fn a_star_stands_for_options_that_choose_what_is_shown() {
+    families(&[
+        ("helm list *", &["helm list --filter web"], &["helm list --kubeconfig=x"]),
+        ("helm status *", &["helm status web --show-resources"], &[]),
+        ("helm get values *", &["helm get values web --revision 3"], &[]),
+        ("helm lint *", &["helm lint ./chart --strict"], &[]),
+        ("helm search repo *", &["helm search repo nginx --versions", "helm search repo nginx -l"], &[]),
+        ("helm show values *", &["helm show values a/b --version 1.2"], &["helm show values a/b --repo https://evil"]),
+        ("kubectl top *", &["kubectl top pods -n web --containers"], &[]),
+        ("oc status *", &["oc status --suggest"], &[]),
+        ("oc whoami *", &["oc whoami --show-server"], &[]),
+        ("kubectl api-resources *", &["kubectl api-resources --namespaced=false"], &[]),
+        ("kubectl events *", &["kubectl events --for pod/x"], &[]),
+        ("docker history *", &["docker history --no-trunc x"], &[]),
+        ("docker search *", &["docker search --limit 5 x"], &[]),
+        ("docker events *", &["docker events --since 5m"], &[]),
+        (
+            "terraform init *",
+            &["terraform init -upgrade", "terraform init -backend=false"],
+            &["terraform init -plugin-dir=x"],
+        ),
+        ("terraform plan *", &["terraform plan -target=x"], &["terraform plan -out=x"]),
+        ("gh run view *", &["gh run view --job 5"], &[]),
+        ("tmux capture-pane *", &["tmux capture-pane -p -t bot"], &[]),
+        ("npm install *", &["npm install --legacy-peer-deps", "npm install --production"], &["npm install --prefix x"]),
+        ("npm audit *", &["npm audit --audit-level=high"], &["npm audit fix"]),
+        ("cargo search *", &["cargo search x --limit 5"], &["cargo search x --registry evil"]),
+    ]);
+}
