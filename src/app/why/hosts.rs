@@ -100,7 +100,7 @@ impl Facts {
             let off = words::clock(host).unwrap_or_default();
             let why = format!("the clock of {me} is {off}, and nothing fires by it");
             (why, seen(Source::Clock, format!("{me} compared its clock with the server's")))
-        } else if let Some((zone, common)) = self.other_zone(definition, &named) {
+        } else if let Some((zone, common)) = self.other_zone(definition, named) {
             let why = format!("it has no `timezone`, so it fires in {common}, and the time zone of {me} is {zone}");
             (why, seen(Source::Journal, format!("{me} joined with the time zone {zone}")))
         } else if self.is_off() {
@@ -109,7 +109,7 @@ impl Facts {
         } else {
             return None;
         };
-        let common = Some(definition).filter(|known| has_zone_of_host(known)).and_then(|_| self.common_zone(&named));
+        let common = Some(definition).filter(|known| has_zone_of_host(known)).and_then(|_| self.common_zone(named));
         let is_able = |host: &&HostRecord| {
             host.name != me
                 && host.alive
