@@ -113,7 +113,7 @@ use crate::clock::Clock;
 use crate::config::{ClientChoice, Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::{Answer, JournalLocation, JournalReader, Message, RunRecord, Server, Spending};
+use crate::journal::{Answer, JournalError, JournalLocation, JournalReader, Message, RunRecord, Server, Spending};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -348,6 +348,13 @@ impl App {
             Refusal::user("this machine has no name that could be this host's among those that share the journal")
                 .hint("give it one: `host: NAME` in config.yaml")
         })
+    }
+
+    /// Returns why nothing fires by the journal of the settings any more: it was moved elsewhere. `None` if it was not.
+    #[must_use]
+    pub fn journal_moved(&self) -> Option<JournalError> {
+        let (journal, place) = (runs::open(self).ok()?, self.journal().ok()?);
+        journal.refuse_moved(&place).err().filter(|error| matches!(error, JournalError::Moved { .. }))
     }
 
     /// Returns the other hosts that share the journal and are up: `alpha or beta`. `None` if none is.

@@ -136,6 +136,10 @@ pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>
     let (what, hint) = match service {
         Ok(None) => {
             start = app.starter().hint("start it");
+            if let Some(moved) = app.journal_moved() {
+                output.note(format!("{}: {}", paint(WARN, "warning"), plain(&moved.to_string())));
+                return;
+            }
             stopped = match app.other_hosts_up() {
                 Some(others) => format!("the service of this host is not running; what {others} may run fires there"),
                 None => "the service is not running, so nothing fires".to_owned(),

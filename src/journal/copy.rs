@@ -217,7 +217,7 @@ pub(super) fn take_into_use(journal: &Connection, place: &JournalLocation) -> Re
 }
 
 /// A second copy of a journal that was moved would be a second live journal.
-fn refuse_moved(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
+pub(super) fn refuse_moved(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
     match settings::get(journal, MOVED_TO)? {
         Some(to) => Err(JournalError::Moved { place: place.to_string(), to }),
         None => Ok(()),

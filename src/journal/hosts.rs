@@ -340,6 +340,14 @@ impl JournalReader {
         tried.and(connection.batch("ROLLBACK"))
     }
 
+    /// Fails with [`JournalError::Moved`] if the journal was moved elsewhere, so that nothing fires by it any more. `place`: its location.
+    ///
+    /// # Errors
+    /// See above, and fails when the journal cannot be read.
+    pub fn refuse_moved(&self, place: &JournalLocation) -> Result<(), JournalError> {
+        self.connection().map_or(Ok(()), |connection| super::copy::refuse_moved(connection, place))
+    }
+
     /// Returns how many replicas may lag behind the server; 0 for a file. A role without `pg_monitor` sees that a replica is there, and
     /// not whether the server waits for it.
     ///

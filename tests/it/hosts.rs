@@ -415,6 +415,15 @@ fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
         "{forgotten:?}"
     );
     assert!(forgotten.stderr.contains("state/journal.db on attic"), "{forgotten:?}");
+    for line in [&["status"][..], &["reminder", "add", "--in", "1h", "Lost."]] {
+        let done = home.run(line);
+        assert!(done.stderr.contains("state/journal.db on attic"), "{line:?}: {done:?}");
+    }
+    let doctor = home.run(["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        doctor.contains("wrong journal the journal at ") && doctor.contains("on attic, and what fires is"),
+        "{doctor}"
+    );
     let twice = home.run(["journal", "copy", "--use", "--to", "file"]);
     assert!(twice.code != 0 && twice.stderr.contains("state/journal.db on attic"), "{twice:?}");
     assert!(home.read("config.yaml").unwrap().contains("postgres://"), "the settings are as they were");

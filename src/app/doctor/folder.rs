@@ -159,6 +159,9 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
 
 /// Checks that the journal is intact, and of a known version.
 pub(super) fn journal(app: &App) -> Vec<Finding> {
+    if let Some(moved) = app.journal_moved() {
+        return vec![Finding::wrong("journal", moved.to_string())];
+    }
     let place = match app.journal() {
         Ok(JournalLocation::File(_)) => None,
         Ok(JournalLocation::Server(server)) => Some(Ok(server)),
