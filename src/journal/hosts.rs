@@ -292,7 +292,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<UnfinishedOccurrence>, JournalError> {
+    pub async fn take_over(&self, known: Takeover) -> Result<Vec<UnfinishedOccurrence>, JournalError> {
         let (clock, may) = (self.clock.clone(), known.clone());
         // What no host can take over stays for long, and each host looks every second. That must not hold up their commits.
         let left = self.writer.read(move |connection| match connection.host() {
@@ -412,21 +412,47 @@ fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     })
 }
 
+/// What a host may take over.
+#[derive(Clone, Debug, Default)]
+pub struct Takeover {
+    /// The definitions that it may run.
+    pub may_run: BTreeSet<DefinitionId>,
+    /// Those that it leaves to others, if it concludes what belongs to no definition: the main host does.
+    pub of_others: Option<BTreeSet<DefinitionId>>,
+}
+
+impl Takeover {
+    fn takes(&self, left: &LeftOpen) -> bool {
+        let is_orphan = |others: &BTreeSet<DefinitionId>| left.is_orphan && !others.contains(&left.id);
+        self.may_run.contains(&left.id) || self.of_others.as_ref().is_some_and(is_orphan)
+    }
+}
+
+/// How long an occurrence without a host waits for one that has its definition, whose file may still be on its way.
+const ORPHAN: Duration = Duration::from_secs(60);
+
 /// An open occurrence to take over.
 struct LeftOpen {
     number: i64,
     id: DefinitionId,
     /// The host that is gone; `None` if no host has had it.
     host: Option<String>,
+    /// Whether it has waited for a host for long.
+    is_orphan: bool,
 }
 
-/// Returns the open occurrences of hosts that are gone, and of none, without definitions that are not `known`.
-fn left_open(connection: &Connection, me: &str, known: &BTreeSet<DefinitionId>) -> Result<Vec<LeftOpen>, JournalError> {
-    let sql = "SELECT o.number, o.id, o.host FROM occurrence o LEFT JOIN host h ON h.name = o.host
+/// Returns the open occurrences of hosts that are gone, and of none, which this host may take over.
+fn left_open(connection: &Connection, me: &str, known: &Takeover) -> Result<Vec<LeftOpen>, JournalError> {
+    let sql = "SELECT o.number, o.id, o.host, o.host IS NULL AND o.claimed < extract(epoch FROM now()) * 1000 - CAST(?2 AS BIGINT) AS orphan
+               FROM occurrence o LEFT JOIN host h ON h.name = o.host
                WHERE o.outcome IS NULL AND (o.host IS NULL OR (h.lease_until < now() AND h.name <> ?1)) ORDER BY o.number";
-    let read = |row: &Row<'_>| Ok(LeftOpen { number: row.get("number")?, id: row.id("id")?, host: row.get("host")? });
-    let mut left = connection.all(sql, [me], read)?;
-    left.retain(|left| known.contains(&left.id));
+    let read = |row: &Row<'_>| {
+        let (number, is_orphan) = (row.get("number")?, row.get("orphan")?);
+        Ok(LeftOpen { number, id: row.id("id")?, host: row.get("host")?, is_orphan })
+    };
+    let orphan = i64::try_from(of_lease(ORPHAN).as_millis()).unwrap_or(i64::MAX);
+    let mut left = connection.all(sql, params![me, orphan], read)?;
+    left.retain(|left| known.takes(left));
     Ok(left)
 }
 
@@ -444,7 +470,7 @@ pub(super) fn note_left(connection: &Connection) -> Result<(), JournalError> {
 
 fn take_over(
     connection: &Connection,
-    known: &BTreeSet<DefinitionId>,
+    known: &Takeover,
     now: DateTime<Utc>,
 ) -> Result<(Vec<UnfinishedOccurrence>, i64), JournalError> {
     let Some(me) = connection.host().map(str::to_owned) else { return Ok((Vec::new(), 0)) };
@@ -778,7 +804,7 @@ fn connect(server: &Server, patience: Duration) -> Result<Connection, JournalErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::RunId;
+    use crate::journal::{Claim, NewClaim, RunId};
 
     fn member(name: &str) -> Member {
         let versions = ("1".to_owned(), "2026b".to_owned());
@@ -853,6 +879,10 @@ mod tests {
         }
     }
 
+    fn only(ids: &[&str]) -> Takeover {
+        Takeover { may_run: ids.iter().map(|id| DefinitionId::new(*id)).collect(), of_others: None }
+    }
+
     /// A server with the journals of two hosts.
     struct HostPair {
         place: JournalLocation,
@@ -879,9 +909,9 @@ mod tests {
             connection.execute(sql, params![name, format!("{ms} milliseconds")]).unwrap();
         }
 
-        async fn start_run(&self, journal: &Journal, id: &str) -> crate::journal::RunId {
-            use crate::journal::{Claim, NewClaim, Occurrence, Punctuality, Purpose};
-            let claim = NewClaim {
+        fn due(&self, id: &str) -> NewClaim {
+            use crate::journal::{Occurrence, Purpose};
+            NewClaim {
                 occurrence: Occurrence {
                     id: DefinitionId::new(id),
                     kind: crate::definition::Kind::Reminder,
@@ -893,12 +923,39 @@ mod tests {
                 occasion: None,
                 origin: None,
                 run: RunId::random(),
-            };
+            }
+        }
+
+        async fn start_run(&self, journal: &Journal, id: &str) -> crate::journal::RunId {
+            use crate::journal::Punctuality;
+            let claim = self.due(id);
             let claimed = journal.claim(vec![claim]).await.unwrap().remove(0);
             let Claim::Claimed(run) = claimed else { panic!("{claimed:?}") };
             journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
             run
         }
+    }
+
+    /// What no host may run any more, since its file is gone, is concluded by the main host.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_waits_for_a_host_is_taken_by_one_that_may_run_it_or_at_last_by_the_main_one() {
+        use crate::journal::Purpose;
+        let folder = tempfile::TempDir::new().unwrap();
+        let two = HostPair::new(folder.path());
+        let (attic, home) = (two.join("attic"), two.join("home"));
+        let taken = async |known: Takeover| home.take_over(known).await.unwrap().len();
+        let main = |others: &[&str]| Takeover { of_others: Some(only(others).may_run), ..Takeover::default() };
+        for id in ["one", "two"] {
+            let claim = NewClaim { purpose: Purpose::RunElsewhere, ..two.due(id) };
+            assert!(matches!(attic.claim(vec![claim]).await.unwrap()[..], [Claim::Claimed(_)]));
+        }
+        assert_eq!(taken(only(&["other"])).await, 0);
+        assert_eq!(taken(only(&["one"])).await, 1);
+        assert_eq!(taken(main(&[])).await, 0, "its file may be on its way");
+        crate::journal::testing::execute(&two.place, "UPDATE occurrence SET claimed = claimed - 120000");
+        assert_eq!(taken(main(&["two"])).await, 0, "another host may run it once it is up");
+        assert_eq!(taken(main(&[])).await, 1);
+        assert_eq!(taken(main(&[])).await, 0, "each is taken once");
     }
 
     /// Each of many hosts looks every second, and the whole list takes long to read.
@@ -949,7 +1006,7 @@ mod tests {
             };
             let taking = async {
                 loop {
-                    let taken = home.take_over([DefinitionId::new(&*id)].into()).await.unwrap();
+                    let taken = home.take_over(only(&[&id])).await.unwrap();
                     if let [one] = &taken[..] {
                         return one.clone();
                     }

@@ -76,7 +76,7 @@ pub use events::{Event, EventFilter, EventKind, PROGRAM_REFUSED};
 pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use history::{Attempt, ObservedTrigger, OccurrenceHistory, PastRun};
-pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
+pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost, Takeover};
 pub use occasions::{Occasion, Origin};
 pub use outbox::{Button, NewMessage, RichContent, Subject};
 pub use process::ProcessIdentity;

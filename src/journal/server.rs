@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::definition::{DefinitionId, Kind};
-    use crate::journal::RunState;
+    use crate::journal::{RunState, Takeover};
 
     fn host(url: &str, name: &str) -> Journal {
         host_that(url, name, Box::new(|_| ()))
@@ -410,7 +410,10 @@ mod tests {
         let other = start_run(&attic, "other").await;
         attic.close().await;
         let home = host(&server.url(), "home");
-        let taken = home.take_over(["job", "other"].map(DefinitionId::new).into()).await.unwrap();
+        let taken = home
+            .take_over(Takeover { may_run: ["job", "other"].map(DefinitionId::new).into(), of_others: None })
+            .await
+            .unwrap();
         let states: Vec<_> = taken.iter().map(|left| (&left.run, left.state)).collect();
         assert_eq!(states, [(&run, RunState::Claimed), (&other, RunState::Interrupted)]);
         home.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();

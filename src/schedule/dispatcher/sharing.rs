@@ -11,7 +11,9 @@ use super::Dispatcher;
 use super::following::observe;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
-use crate::journal::{ConcludedReminder, ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED, Subject};
+use crate::journal::{
+    ConcludedReminder, ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED, Subject, Takeover,
+};
 
 /// Time between requests for the pause, while this host and the others disagree.
 const PAUSE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -95,7 +97,9 @@ impl Dispatcher {
             let may = |id: &&DefinitionId| {
                 self.definitions.definition(id).is_some_and(|known| self.sharing.share(known, now) != Share::Never)
             };
-            let known: BTreeSet<_> = self.definitions.ids().filter(may).cloned().collect();
+            let (may_run, others): (BTreeSet<_>, BTreeSet<_>) =
+                self.definitions.ids().cloned().partition(|id| may(&id));
+            let known = Takeover { may_run, of_others: self.sharing.is_main().then_some(others) };
             let journal = self.journal.clone();
             self.spawn(async move { journal.take_over(known).await }, |this, left| {
                 for unfinished in left? {
