@@ -631,6 +631,10 @@ fn what_only_another_host_can_do_is_said_to_be_that_ones() {
     laptop.stop();
     let next = bots[0].run(["next"]);
     assert!(next.stderr.contains("the service is not running, so nothing fires"), "{next:?}");
+    // Only a job that names hosts is said to have none.
+    let doctor = bots[0].run(["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(doctor.contains("no host that may run routine long is up: its `hosts` name laptop"), "{doctor}");
+    assert!(!doctor.contains("may run routine main"), "{doctor}");
 }
 
 #[test]

@@ -64,7 +64,8 @@ pub(super) fn without_host(app: &App) -> Vec<Finding> {
         is_named(definition, &host.name, |label| host.labels.iter().any(|known| known == label))
     };
     let has_none = |definition: &&Arc<Definition>| {
-        definition.enabled && !hosts.iter().any(|host| host.alive && may(definition, host))
+        let is_away = || !hosts.iter().any(|host| host.alive && may(definition, host));
+        definition.enabled && !definition.hosts.is_empty() && is_away()
     };
     let found = loaded.definitions.values().filter(|_| !hosts.is_empty()).filter(has_none);
     found
