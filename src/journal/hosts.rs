@@ -390,6 +390,7 @@ const LOOK: &str = "SELECT
       (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_number_seq) AS event,
       (SELECT coalesce(max(number), 0) FROM message) AS message";
 
+/// Whether an occurrence waits for a host.
 const UNASSIGNED: &str = "SELECT EXISTS (SELECT 1 FROM occurrence WHERE outcome IS NULL AND host IS NULL)";
 
 fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
@@ -456,7 +457,7 @@ fn left_open(connection: &Connection, me: &str, known: &Takeover) -> Result<Vec<
     Ok(left)
 }
 
-/// Beginning of the key of the setting with a host's time zone. The host's name follows.
+/// Beginning of the key of the setting with a host's time zone. The host's name follows. [`HOSTS`] reads it.
 const TIMEZONE_OF: &str = "timezone";
 
 /// The setting that counts the occurrences that a host has left to others. A change has the hosts look for them.

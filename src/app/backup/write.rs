@@ -178,9 +178,9 @@ impl<W: Write> Writer<W> {
         Self { archive: Builder::new(out), secrets, files: 0, holes_left: MAX_HOLES, left_out, unread, done }
     }
 
-    /// Writes everything below a folder that belongs in a backup and is not in it yet. Returns whether there was any. A job may change `work/` at the same time, so each entry is opened in
-    /// the open folder above, and never by a path: no link leads elsewhere. Skips entries that vanish, and reports those that are
-    /// unreadable. Only an error of writing ends it.
+    /// Writes everything below a folder that belongs in a backup and is not in it yet. Returns whether there was any. A job may change
+    /// `work/` at the same time, so each entry is opened in the open folder above, and never by a path: no link leads elsewhere. Skips
+    /// entries that vanish, and reports those that are unreadable. Only an error of writing ends it.
     fn tree(&mut self, root: OwnedFd) -> io::Result<bool> {
         let before = self.done.len();
         // A job may make more levels of folders than calls fit on the stack.

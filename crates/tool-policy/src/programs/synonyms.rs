@@ -452,7 +452,8 @@ pub(crate) fn program(name: &str) -> &str {
     pairs.into_iter().find(|(other, _)| *other == name).map_or(name, |(_, usual)| usual)
 }
 
-/// Returns the usual name of a subcommand, with `~` between two words, and how many words it takes the place of. A toolchain has no name (`cargo +nightly`).
+/// Returns the usual name of a subcommand, with `~` between two words, and how many words it takes the place of. A toolchain has no name
+/// (`cargo +nightly`).
 pub(crate) fn subcommand(program: &str, first: &str, second: Option<&str>) -> Option<(&'static str, usize)> {
     if program == "cargo" && first.starts_with('+') {
         return Some(("", 1));
